@@ -446,6 +446,15 @@ impl Drop for TestApp {
     }
 }
 
+/// The bytes of the texts of `acme`, after a comparison with its rows.
+pub async fn counted(server: &TestApp) -> u64 {
+    let corrected = server::recount_texts(&server.app.store).await;
+    assert_eq!(corrected.expect("the sums of texts"), 0);
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    let counted = server.app.store.db().fetch_count(sql).await;
+    counted.expect("the sum of texts")
+}
+
 /// A file of so many mebibytes of nothing behind its beginning, which is made while it is sent.
 pub fn streamed(name: &str, beginning: &'static [u8], mebibytes: usize) -> Part {
     let piece = move |at: usize| {

@@ -6,13 +6,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
     calls::{self, Outcome},
     config::Secret,
-    server,
     store::Executor as _,
     webhooks,
 };
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
-    app::{ADMIN_KEY, TestPartner},
+    app::{ADMIN_KEY, TestPartner, counted},
     eventually,
     receiver::{Receiver, Reply, TAR_PIT},
 };
@@ -430,14 +429,6 @@ async fn old_deliveries_go_with_their_attempts() {
         assert_eq!(count.await.unwrap(), 1);
         server.stop().await;
     }
-}
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-async fn counted(server: &TestApp) -> u64 {
-    let corrected = server::recount_texts(&server.app.store).await;
-    assert_eq!(corrected.unwrap(), 0);
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    server.app.store.db().fetch_count(sql).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use colloquy_accounts::{
-    Tenant, share_partner,
+    Tenant,
     storage::{self, ChargeError, StorageLimitReached},
 };
 use colloquy_store::StoreError;
@@ -14,6 +14,7 @@ use colloquy_store::StoreError;
 use super::{
     Bases,
     base::KnowledgeBase,
+    budget,
     document::{Document, MOST_DUPLICATES},
     error::BaseError,
     folder::Folder,
@@ -28,14 +29,24 @@ const AT_ONCE: usize = 20;
 #[derive(Debug)]
 pub(crate) struct AddedUrl {
     pub(crate) document_id: String,
-    /// Other documents of the base with the same address, oldest first, without those that follow it in the request.
+    /// Other documents of the base with the same address, oldest first, without those that follow it in the request. Empty if they cannot
+    /// be read.
     pub(crate) duplicates: Vec<String>,
 }
 
-/// Makes documents of addresses, and has what is there read. Returns the outcome of each address, in their order.
+/// The outcomes of several addresses.
+#[derive(Debug)]
+pub(crate) struct AddedUrls {
+    /// The outcomes of all addresses, or of those before the failure, in their order.
+    pub(crate) outcomes: Vec<Result<AddedUrl, BaseError>>,
+    /// The database's failure, behind which no address was inserted.
+    pub(crate) failure: Option<StoreError>,
+}
+
+/// Makes documents of addresses, and has what is there read.
 ///
 /// # Errors
-/// The database's failure. Documents of the pieces before it are made.
+/// The database's failure, if no document was made before it: otherwise the caller has to learn the ids of those that were.
 pub(crate) async fn add(
     bases: &Bases,
     tenant: &Tenant,
@@ -43,18 +54,34 @@ pub(crate) async fn add(
     folder: &Folder,
     urls: &[String],
     options: &DocumentOptions,
-) -> Result<Vec<Result<AddedUrl, BaseError>>, StoreError> {
+) -> Result<AddedUrls, StoreError> {
     let mut outcomes: Vec<Result<AddedUrl, BaseError>> = Vec::with_capacity(urls.len());
+    let mut has_made = false;
     for piece in urls.chunks(AT_ONCE) {
         let document = |url: &String| upload::of_url(bases, folder, url.clone(), options.clone());
         let documents = piece.iter().map(document).collect();
-        let (made, refusal) = insert(bases, tenant, &base.id, documents).await?;
+        let (made, refusal) = match insert(bases, tenant, &base.id, documents).await {
+            Ok(inserted) => inserted,
+            Err(failure) if has_made => {
+                let what = "inserting the rest of the addresses of a request";
+                bases.store.complain(what, &failure);
+                return Ok(AddedUrls {
+                    outcomes,
+                    failure: Some(failure),
+                });
+            }
+            Err(failure) => return Err(failure),
+        };
+        has_made |= !made.is_empty();
         let refused = piece.len() - made.len();
-        let added = with_duplicates(bases, base, piece, made).await?;
+        let added = with_duplicates(bases, base, piece, made).await;
         outcomes.extend(added.into_iter().map(Ok));
         outcomes.extend((0..refused).map(|_| Err(refusal.error(bases))));
     }
-    Ok(outcomes)
+    Ok(AddedUrls {
+        outcomes,
+        failure: None,
+    })
 }
 
 /// A reason to refuse documents.
@@ -84,8 +111,7 @@ async fn insert(
 ) -> Result<(Vec<Document>, Refusal), StoreError> {
     let mut refusal = Refusal::Documents;
     while !documents.is_empty() {
-        let transaction = bases.store.begin().await?;
-        share_partner(&transaction, tenant).await?;
+        let transaction = budget::begin(bases, base).await?;
         let room = upload::room(bases, &transaction, base).await?;
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         if documents.len() > room {
@@ -133,24 +159,46 @@ fn fitting(reached: StorageLimitReached, refused: usize) -> (usize, StorageLimit
     (fitting, StorageLimitReached { used, ..reached })
 }
 
-/// Finds the duplicates of documents that were made of the first of `urls`, in their order.
+/// Adds their duplicates to documents that were made of the first of `urls`. The documents are committed, so they are returned without
+/// duplicates if these cannot be read.
 async fn with_duplicates(
     bases: &Bases,
     base: &KnowledgeBase,
     urls: &[String],
     made: Vec<Document>,
-) -> Result<Vec<AddedUrl>, StoreError> {
+) -> Vec<AddedUrl> {
+    let ids: Vec<String> = made.into_iter().map(|document| document.id).collect();
+    let duplicates = match duplicates(bases, base, urls, &ids).await {
+        Ok(duplicates) => duplicates,
+        Err(failure) => {
+            let what = "reading the duplicates of addresses that were inserted";
+            bases.store.complain(what, &failure);
+            vec![Vec::new(); ids.len()]
+        }
+    };
+    let added = ids.into_iter().zip(duplicates);
+    added
+        .map(|(document_id, duplicates)| AddedUrl {
+            document_id,
+            duplicates,
+        })
+        .collect()
+}
+
+/// Returns the duplicates of each of the documents that were made of the first of `urls`, in their order.
+async fn duplicates(
+    bases: &Bases,
+    base: &KnowledgeBase,
+    urls: &[String],
+    ids: &[String],
+) -> Result<Vec<Vec<String>>, StoreError> {
     let db = bases.store.db();
     // Each address is looked up once. The documents of this piece are among those that are found.
     let most = MOST_DUPLICATES + AT_ONCE;
     let mut found: HashMap<&str, Vec<String>> = HashMap::new();
-    let mut ids: Vec<String> = made.into_iter().map(|document| document.id).collect();
-    let mut added = Vec::with_capacity(ids.len());
-    // From the last one on, so that what is left in `ids` came before.
-    for url in urls.iter().take(ids.len()).rev() {
-        let Some(document_id) = ids.pop() else {
-            break;
-        };
+    let mut duplicates: Vec<Vec<String>> = Vec::with_capacity(ids.len());
+    // From the last one on, so that those behind a document are no longer among those at its address.
+    for (url, id) in urls.iter().zip(ids).rev() {
         let at_address = match found.entry(url) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
@@ -158,15 +206,12 @@ async fn with_duplicates(
             }
         };
         // Neither this document nor, for those before it, one that follows them.
-        at_address.retain(|id| *id != document_id);
-        let duplicates = at_address.iter().take(MOST_DUPLICATES).cloned().collect();
-        added.push(AddedUrl {
-            document_id,
-            duplicates,
-        });
+        at_address.retain(|other| other != id);
+        let others = at_address.iter().take(MOST_DUPLICATES).cloned();
+        duplicates.push(others.collect());
     }
-    added.reverse();
-    Ok(added)
+    duplicates.reverse();
+    Ok(duplicates)
 }
 
 #[cfg(test)]

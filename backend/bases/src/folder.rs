@@ -1,11 +1,11 @@
 //! Folders.
 
-use colloquy_accounts::{Tenant, share_partner};
+use colloquy_accounts::Tenant;
 use colloquy_store::{StoreError, Transaction, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Bases, base::KnowledgeBase, error::BaseError, rows, store};
+use super::{Bases, base::KnowledgeBase, budget, error::BaseError, rows, store};
 
 /// Where the documents of a folder come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -39,15 +39,14 @@ pub(crate) async fn create(
     base: &KnowledgeBase,
     name: String,
 ) -> Result<Folder, BaseError> {
-    let transaction = bases.store.begin().await?;
-    share_partner(&transaction, tenant).await?;
+    let transaction = budget::begin(bases, &base.id).await?;
     let folder = insert(bases, &transaction, base, name, Kind::Regular).await?;
     rows::charge(bases, &transaction, tenant, rows::FOLDER_BYTES).await?;
     transaction.commit().await?;
     Ok(folder)
 }
 
-/// Makes one in a transaction, whose caller charges it.
+/// Makes one in a transaction that holds the budget of the base, so that nobody else counts its folders. The caller charges it.
 pub(crate) async fn insert(
     bases: &Bases,
     transaction: &Transaction,

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use bytes::Bytes;
-use colloquy_accounts::{Tenant, share_partner};
+use colloquy_accounts::Tenant;
 use colloquy_blobs::Written;
 use colloquy_digitize::{DetectError, Format, detect};
 use colloquy_extract::{
@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use super::{
     Bases,
     base::KnowledgeBase,
+    budget,
     content::{NewContent, Variant},
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Document, Fetching, ModelTier, Source, Step},
@@ -221,6 +222,19 @@ pub(crate) async fn add_file(
     file: Uploaded,
     options: DocumentOptions,
 ) -> Result<Described, BaseError> {
+    let id = insert_file(bases, tenant, base, folder, file, options).await?;
+    document::find(bases, base, &id).await
+}
+
+/// Like [`add_file`], but returns the document's id alone: nothing is read that could fail once the document is there.
+pub(crate) async fn insert_file(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: &Folder,
+    file: Uploaded,
+    options: DocumentOptions,
+) -> Result<String, BaseError> {
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&file.file_name));
     let document = Document {
@@ -231,7 +245,7 @@ pub(crate) async fn add_file(
     };
     insert(bases, tenant, base, &document, Some(&file.content())).await?;
     file.file.claim();
-    document::find(bases, base, &document.id).await
+    Ok(document.id)
 }
 
 /// Makes a document of an address, and has what is there read.
@@ -268,7 +282,7 @@ pub(crate) async fn add_empty(
     document::find(bases, base, &document.id).await
 }
 
-/// Makes a document of the address of a channel's video, in a transaction. The document's id.
+/// Makes a document of the address of a channel's video, in a transaction that holds the budget of the base. The document's id.
 pub(crate) async fn insert_url(
     bases: &Bases,
     transaction: &Transaction,
@@ -296,14 +310,14 @@ async fn insert(
     document: &Document,
     original: Option<&NewContent>,
 ) -> Result<(), BaseError> {
-    let transaction = bases.store.begin().await?;
-    share_partner(&transaction, tenant).await?;
+    let transaction = budget::begin(bases, &base.id).await?;
     insert_in(bases, &transaction, tenant, &base.id, document, original).await?;
     transaction.commit().await?;
     bases.kernel.jobs.wake();
     Ok(())
 }
 
+/// Inserts a document in a transaction that holds the budget of its base.
 async fn insert_in(
     bases: &Bases,
     transaction: &Transaction,
@@ -319,7 +333,8 @@ async fn insert_in(
     rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
 }
 
-/// Returns how many more documents a base may have.
+/// Returns how many more documents a base may have. The transaction has to hold the budget of the base ([`budget::begin`]): those who only
+/// share the partner all count the same capacity, and exceed it together.
 pub(crate) async fn room(
     bases: &Bases,
     transaction: &Transaction,

@@ -1,7 +1,7 @@
-//! Many addresses in one request, and the duplicates that they have.
+//! Many addresses or documents in one request, and the duplicates that they have.
 
-use colloquy::server;
-use harness::app::ADMIN_KEY;
+use colloquy::{server, store::Dialect};
+use harness::{TestDatabase, app::ADMIN_KEY};
 
 use super::*;
 
@@ -195,6 +195,135 @@ on_both_databases!(
         assert_eq!(document["duplicate_document_ids"], json!([]));
     }
 );
+
+/// An address that no document can have, and a name, once they are refused.
+const BAD_ADDRESS: &str = "https://zoo.example/bad";
+
+/// Makes the database fail when a document with [`BAD_ADDRESS`] or the name `bad` is inserted.
+async fn refuse_bad(app: &TestApp) {
+    let db = app.app.store.db();
+    let sql = match db.dialect() {
+        Dialect::Postgres => format!(
+            "ALTER TABLE knowledge_documents ADD CONSTRAINT no_bad CHECK (name <> 'bad' AND url <> '{BAD_ADDRESS}')"
+        ),
+        Dialect::Sqlite => format!(
+            "CREATE TRIGGER no_bad BEFORE INSERT ON knowledge_documents WHEN NEW.name = 'bad' OR NEW.url = '{BAD_ADDRESS}' \
+             BEGIN SELECT RAISE(ABORT, 'bad'); END"
+        ),
+    };
+    db.execute(sql).await.unwrap();
+}
+
+on_both_databases!(
+    documents_before_a_failure_of_the_database_are_told,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        refuse_bad(&app).await;
+        // Nothing is stored before the first piece, so that the request can be sent again.
+        let path = format!("/api/documents/{BASE}/batch");
+        let body = json!({"folder": "texts", "urls": [numbered(1), BAD_ADDRESS]});
+        app.post(key, &path, body).await.expect(500);
+        assert_eq!(rows(&app, "knowledge_documents").await, 0);
+
+        let mut urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
+        urls[25] = BAD_ADDRESS.to_owned();
+        let made = bring(&app, key, &urls).await;
+        // The second piece fails, and the third one is not tried.
+        let refused = refused_behind(&app, &made, 20).await;
+        for (place, why) in (20..).zip(refused) {
+            assert_eq!(why, format!("urls[{place}]: Internal error"));
+        }
+    }
+);
+
+on_both_databases!(
+    files_before_a_failure_of_the_database_are_told,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        refuse_bad(&app).await;
+        let path = format!("/api/documents/{BASE}/files/batch");
+        let form = |names: [&str; 3]| {
+            let mut form = fields(&[("folder", "texts")]);
+            for name in names {
+                let text = format!("A text about {name}.");
+                form = form.text("names", name.to_owned());
+                form = form.part("files", file("a.md", text));
+            }
+            form
+        };
+        let first = post(&app, key, &path, form(["bad", "lions", "tigers"])).await;
+        first.expect(500);
+        assert_eq!(rows(&app, "knowledge_documents").await, 0);
+
+        let made = post(&app, key, &path, form(["lions", "bad", "tigers"])).await;
+        let made = made.expect(200);
+        let summary = json!({"total": 3, "succeeded": 1, "failed": 2});
+        assert_eq!(made["summary"], summary, "{made}");
+        let results = &made["results"];
+        assert!(results[0]["document_id"].is_string(), "{made}");
+        for result in results.as_array().unwrap().iter().skip(1) {
+            assert_eq!(result["status"], "error", "{result}");
+            assert_eq!(result["document_id"], Value::Null);
+            assert_eq!(result["error"], "Internal error");
+        }
+        assert_eq!(rows(&app, "knowledge_documents").await, 1);
+    }
+);
+
+on_both_databases!(
+    documents_whose_duplicates_cannot_be_read_are_told,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        // Duplicates are looked for by this column, which no insertion names.
+        let sql =
+            "ALTER TABLE knowledge_documents RENAME COLUMN deletion_requested_at TO unreadable";
+        app.app.store.db().execute(sql).await.unwrap();
+        let urls = vec![numbered(1); ADDRESSES];
+        let made = bring(&app, key, &urls).await;
+        refused_behind(&app, &made, ADDRESSES).await;
+        for result in made["results"].as_array().unwrap() {
+            assert_eq!(result["duplicate_document_ids"], json!([]));
+        }
+
+        let form = fields(&[("folder", "texts")])
+            .part("files", file("a.md", "Lions eat meat."))
+            .part("files", file("b.md", "Lions eat meat."));
+        let path = format!("/api/documents/{BASE}/files/batch");
+        let made = post(&app, key, &path, form).await.expect(200);
+        let summary = json!({"total": 2, "succeeded": 2, "failed": 0});
+        assert_eq!(made["summary"], summary, "{made}");
+        for result in made["results"].as_array().unwrap() {
+            assert!(result["document_id"].is_string(), "{result}");
+            assert_eq!(result["duplicate_document_ids"], json!([]));
+        }
+    }
+);
+
+/// PostgreSQL notes in each row which transaction has written it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_embeddings_are_queued_again_a_hundred_in_a_transaction() {
+    let app = TestApp::builder(&TestDatabase::postgres().await);
+    let app = app.without_worker().start().await;
+    let acme = furnished(&app).await;
+    let urls: Vec<String> = (0..250).map(numbered).collect();
+    bring(&app, &acme.key, &urls).await;
+    let db = app.app.store.db();
+    let sql = "UPDATE knowledge_documents SET digitizing = 'done', embedding = 'failed'";
+    assert_eq!(db.execute(sql).await.unwrap(), 250);
+    let path = format!("/api/embedding/{BASE}/retry-failed");
+    let retried = app.post(&acme.key, &path, json!({})).await.expect(200);
+    assert_eq!(retried["queued"], 250);
+    assert_eq!(rows(&app, "work WHERE kind = 'bases.embed'").await, 250);
+    let sql =
+        "SELECT COUNT(DISTINCT xmin::text) FROM knowledge_documents WHERE embedding = 'queued'";
+    assert_eq!(db.fetch_count(sql).await.unwrap(), 3);
+}
 
 /// Makes a second base, `large`, with a folder `texts`.
 async fn furnish_another(app: &TestApp, key: &str) {

@@ -419,6 +419,13 @@ rule!(
             details["status"] == "syncing" && reason.contains("could not be reached")
         };
         eventually("the reason is told", told).await;
+        // The next attempt has its time a moment after the reason is told: a clock that moves before would not reach it.
+        let db = zoo.app.app.store.db();
+        let waits = "SELECT COUNT(*) FROM work WHERE kind = 'bases.discover' AND state = 'queued'";
+        eventually("the next attempt has its time", async || {
+            db.fetch_count(waits).await.unwrap() == 1
+        })
+        .await;
         zoo.platform.holds();
         zoo.app.advance(Duration::from_secs(20));
         eventually("it is tried again", async || zoo.platform.is_asked()).await;

@@ -437,3 +437,42 @@ rule!(
         assert_eq!(it.content(&first, "digitized").await, longer);
     }
 );
+
+on_both_databases!(
+    a_document_that_is_being_deleted_does_not_tell_how_far_its_base_is_embedded,
+    |builder| builder.without_worker(),
+    |app| {
+        let key = furnished(&app).await.key;
+        let urls = ["https://zoo.example/1", "https://zoo.example/2"];
+        let body = json!({"folder": "texts", "urls": urls});
+        let batch = format!("/api/documents/{BASE}/batch");
+        let made = app.post(&key, &batch, body).await.expect(200);
+        let id = |place: usize| made["results"][place]["document_id"].as_str().unwrap();
+        let db = app.app.store.db();
+        let sql = format!(
+            "UPDATE knowledge_documents SET embedding = 'done' WHERE id = '{}'",
+            id(0)
+        );
+        assert_eq!(db.execute(sql).await.unwrap(), 1);
+        for embedding in ["queued", "running", "blocked", "failed"] {
+            let sql = format!(
+                "UPDATE knowledge_documents SET embedding = '{embedding}', deletion_requested_at = 1 WHERE id = '{}'",
+                id(1)
+            );
+            assert_eq!(db.execute(sql).await.unwrap(), 1);
+            let listed = app.get(&key, "/api/knowledgebases/acme").await.expect(200);
+            let mut all = vec![listed[0].clone()];
+            for path in ["documents", "kb-data"] {
+                let read = app.get(&key, &format!("/api/{path}/{BASE}")).await;
+                all.push(read.expect(200));
+            }
+            for base in &all {
+                assert_eq!(base["embedding_status"], "success", "{embedding}: {base}");
+            }
+            let path = format!("/api/embedding/{BASE}");
+            let info = app.get(&key, &path).await.expect(200);
+            assert_eq!(info["pending_document_count"], 0, "{embedding}: {info}");
+            assert_eq!(info["failed_document_count"], 0, "{embedding}: {info}");
+        }
+    }
+);

@@ -1,4 +1,5 @@
-//! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document.
+//! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document. Those who
+//! add to a base count what it has once they hold its budget.
 
 use colloquy::server;
 use harness::{
@@ -160,5 +161,55 @@ async fn a_folder_and_a_document_wait_for_a_change_of_the_partner_first() {
         };
         let (made, ()) = tokio::join!(post(&app, &key, path, form), on_base);
         made.expect(201);
+    }
+}
+
+/// Brings a document or a folder in one of three ways, and returns true if there was room for it.
+async fn is_taken(app: &TestApp, key: &str, way: &str, name: &str) -> bool {
+    let url = format!("https://example.com/{name}");
+    let documents = format!("/api/documents/{BASE}");
+    let made = match way {
+        "batch" => {
+            let body = json!({"folder": "texts", "urls": [url]});
+            let made = app.post(key, &format!("{documents}/batch"), body).await;
+            return made.expect(200)["summary"]["succeeded"] == 1;
+        }
+        "document" => {
+            let form = fields(&[("type", "url"), ("folder", "texts"), ("url", &url)]);
+            post(app, key, &documents, form).await
+        }
+        _ => {
+            let form = fields(&[("name", name)]);
+            post(app, key, "/api/folders/acme/manual", form).await
+        }
+    };
+    let status = made.status.as_u16();
+    assert!([201, 409].contains(&status), "{}", made.text);
+    status == 201
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_at_once_is_no_more_than_a_base_may_have() {
+    for way in ["document", "batch", "folder"] {
+        let app = TestApp::builder(&TestDatabase::postgres().await).config(|config| {
+            config.knowledge.max_documents = 1;
+            config.knowledge.max_folders = 2;
+        });
+        let app = app.without_worker().start().await;
+        let key = furnished(&app).await.key;
+        // Each of them locks this last, once it has counted what the base has.
+        let held = app.app.store.begin().await.unwrap();
+        let lock = "SELECT 1 FROM partner_storage WHERE partner = 'acme' FOR UPDATE";
+        assert_eq!(held.execute(lock).await.unwrap(), 1, "{way}");
+        let let_go = async {
+            waiting(&app, 2).await;
+            held.commit().await.unwrap();
+        };
+        let (first, second, ()) = tokio::join!(
+            is_taken(&app, &key, way, "first"),
+            is_taken(&app, &key, way, "second"),
+            let_go
+        );
+        assert_ne!(first, second, "{way}");
     }
 }

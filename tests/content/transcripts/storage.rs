@@ -1,7 +1,7 @@
 //! Transcripts count in the storage of their partner, from when they are created until they are deleted.
 
 use colloquy::{server, transcripts};
-use harness::app::quick;
+use harness::app::{counted, quick};
 
 use super::*;
 
@@ -9,14 +9,6 @@ use super::*;
 const ROW_BYTES: u64 = 1_024;
 /// The text of every transcript, as it is stored.
 const TEXT: &str = "Go forward ten meters.";
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-async fn counted(app: &TestApp) -> u64 {
-    let corrected = server::recount_texts(&app.app.store).await;
-    assert_eq!(corrected.unwrap(), 0);
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    app.app.store.db().fetch_count(sql).await.unwrap()
-}
 
 /// The bytes of the options of all transcripts.
 async fn option_bytes(app: &TestApp) -> u64 {

@@ -1,7 +1,10 @@
 //! Deletion of calls that have ended.
 
 use colloquy::{server, store::Executor as _};
-use harness::{app::quick, receiver::Receiver};
+use harness::{
+    app::{counted, quick},
+    receiver::Receiver,
+};
 
 use super::*;
 
@@ -17,14 +20,6 @@ async fn ended_call(server: &TestApp, partner: &TestPartner, hook: Option<&str>)
     let finished = calls::finish(&server.app.calls, &id, outcome()).await;
     finished.unwrap();
     format!("/v2/calls/{id}")
-}
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-async fn counted(server: &TestApp) -> u64 {
-    let corrected = server::recount_texts(&server.app.store).await;
-    assert_eq!(corrected.unwrap(), 0);
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    server.app.store.db().fetch_count(sql).await.unwrap()
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     BasePath, DocumentPath, base_of,
+    processing::AT_ONCE,
     views::{DocumentView, EmbeddingInfoView},
 };
 use crate::{
@@ -57,12 +58,14 @@ pub(super) async fn retry(
     let base = base.require_open()?;
     let (mut documents, mut queued) = (failed(&bases, &base), 0);
     while let Some(page) = documents.next().await? {
-        for document in &page {
-            let transaction = budget::begin(&bases, &base.id).await?;
-            let id = &document.id;
-            accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+        for part in page.chunks(AT_ONCE) {
+            let transaction = budget::begin_patient(&bases, &base.id).await?;
+            for document in part {
+                let id = &document.id;
+                accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+            }
             transaction.commit().await?;
-            queued += 1;
+            queued += part.len();
         }
     }
     bases.kernel.jobs.wake();

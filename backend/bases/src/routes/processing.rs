@@ -28,7 +28,7 @@ use crate::{
 /// Why a document with final content is not rewritten.
 const HAS_FINAL: &str = "The document has final content (skip_rewritten)";
 /// How many documents are queued in a transaction.
-const AT_ONCE: usize = 100;
+pub(super) const AT_ONCE: usize = 100;
 
 /// What is done with a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

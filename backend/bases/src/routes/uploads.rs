@@ -1,5 +1,7 @@
 //! How documents come in: `POST /api/documents`.
 
+use std::iter;
+
 use axum::{
     Json,
     extract::{Request, State},
@@ -21,9 +23,9 @@ use super::{
 };
 use crate::{
     Bases,
-    addresses::{self, AddedUrl},
+    addresses::{self, AddedUrl, AddedUrls},
     base::KnowledgeBase,
-    document::{ModelTier, Source},
+    document::{self, ModelTier, Source},
     error::{BaseError, ReceiveError},
     folder::{self, Folder},
     names,
@@ -270,8 +272,30 @@ pub(crate) struct FileResult {
     document_id: Option<String>,
     /// Why the file was not taken.
     error: Option<String>,
-    /// Other documents of the base with the same content.
+    /// Other documents of the base with the same content. Empty if the database was not available to look them up.
     duplicate_document_ids: Vec<String>,
+}
+
+impl FileResult {
+    fn success(filename: String, document_id: String, duplicates: Vec<String>) -> Self {
+        Self {
+            filename,
+            status: "success",
+            document_id: Some(document_id),
+            error: None,
+            duplicate_document_ids: duplicates,
+        }
+    }
+
+    fn error(filename: String, error: ApiError) -> Self {
+        Self {
+            filename,
+            status: "error",
+            document_id: None,
+            error: Some(error.message),
+            duplicate_document_ids: vec![],
+        }
+    }
 }
 
 /// How many files were taken.
@@ -295,6 +319,8 @@ pub(crate) struct FileResults {
 }
 
 /// Brings several files. One that is refused leaves the others alone.
+///
+/// If the database fails once a document is stored, the response is still 200, and each file that is not known to be stored has an error.
 #[utoipa::path(
     post, path = "/api/documents/{partner}/{kb}/files/batch", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -335,43 +361,58 @@ pub(super) async fn create_files(
     let mut given = given.collect::<Result<Vec<_>, _>>()?.into_iter();
     let mut results = Vec::with_capacity(files.len());
     let mut summary = Summary::default();
+    // The database's failure, behind which no file is taken.
+    let mut failure: Option<ApiError> = None;
     for (filename, file) in files {
         let name = given.next().flatten();
         let options = DocumentOptions {
             name,
             ..common.clone()
         };
-        let made = match file {
-            Ok(file) => upload::add_file(&bases, &tenant, &base, &folder, file, options).await,
-            Err(error) => Err(error),
+        let made = match (file, failure.clone()) {
+            (Ok(_), Some(failure)) => Err(failure),
+            (Ok(file), None) => {
+                match upload::insert_file(&bases, &tenant, &base, &folder, file, options).await {
+                    Err(BaseError::Store(error)) if summary.succeeded > 0 => {
+                        let what = "storing the rest of the files of a request";
+                        bases.store.complain(what, &error);
+                        Err(failure.insert(error.into()).clone())
+                    }
+                    Err(error @ BaseError::Store(_)) => return Err(error.into()),
+                    made => made.map_err(ApiError::from),
+                }
+            }
+            (Err(error), _) => Err(error.into()),
         };
         summary.total += 1;
         let result = match made {
-            Ok(made) => {
+            Ok(id) => {
                 summary.succeeded += 1;
-                FileResult {
-                    filename,
-                    status: "success",
-                    document_id: Some(made.document.id),
-                    error: None,
-                    duplicate_document_ids: made.duplicates,
-                }
+                let duplicates = duplicates(&bases, &base, &id).await;
+                FileResult::success(filename, id, duplicates)
             }
-            Err(error @ BaseError::Store(_)) => return Err(error.into()),
             Err(error) => {
                 summary.failed += 1;
-                FileResult {
-                    filename,
-                    status: "error",
-                    document_id: None,
-                    error: Some(ApiError::from(error).message),
-                    duplicate_document_ids: vec![],
-                }
+                FileResult::error(filename, error)
             }
         };
         results.push(result);
     }
     Ok(Json(FileResults { summary, results }))
+}
+
+/// Returns the duplicates of a document that was just stored; none if they cannot be read.
+async fn duplicates(bases: &Bases, base: &KnowledgeBase, document: &str) -> Vec<String> {
+    match document::find(bases, base, document).await {
+        Ok(found) => found.duplicates,
+        // It was deleted meanwhile.
+        Err(BaseError::NotFound(_)) => vec![],
+        Err(error) => {
+            let what = "reading the duplicates of a file that was stored";
+            bases.store.complain(what, &error);
+            vec![]
+        }
+    }
 }
 
 /// The most addresses of a request.
@@ -414,7 +455,7 @@ pub(crate) struct UrlResult {
     document_id: Option<String>,
     /// Why the address was not taken: `urls[3]: ..` for the fourth.
     error: Option<String>,
-    /// Other documents of the base with the same address.
+    /// Other documents of the base with the same address. Empty if the database was not available to look them up.
     duplicate_document_ids: Vec<String>,
 }
 
@@ -428,6 +469,8 @@ pub(crate) struct UrlResults {
 }
 
 /// Brings several addresses. What is there is fetched in the background; one that is malformed leaves the others alone.
+///
+/// If the database fails once documents are stored, the response is still 200, and each address that is not known to be stored has an error.
 #[utoipa::path(
     post, path = "/api/documents/{partner}/{kb}/batch", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)), request_body = UrlsBody,
@@ -462,7 +505,7 @@ pub(super) async fn create_urls(
         use_original_as_rewritten: body.use_original_as_rewritten,
         character_limit,
     };
-    let mut outcomes: Vec<(usize, Result<AddedUrl, BaseError>)> = Vec::new();
+    let mut outcomes: Vec<(usize, Result<AddedUrl, ApiError>)> = Vec::new();
     let (mut places, mut urls) = (Vec::new(), Vec::new());
     for (place, url) in body.urls.iter().enumerate() {
         match address(url) {
@@ -470,20 +513,29 @@ pub(super) async fn create_urls(
                 places.push(place);
                 urls.push(address);
             }
-            Err(error) => outcomes.push((place, Err(BaseError::from(error)))),
+            Err(error) => outcomes.push((place, Err(error.into()))),
         }
     }
     let added = addresses::add(&bases, &tenant, &base, &folder, &urls, &common).await?;
-    outcomes.extend(places.into_iter().zip(added));
+    outcomes.extend(places.into_iter().zip(outcomes_of(added)));
     outcomes.sort_unstable_by_key(|(place, _)| *place);
     let outcomes = outcomes.into_iter().zip(body.urls);
     let results = outcomes.map(|((place, outcome), url)| UrlResult::new(place, url, outcome));
     Ok(Json(UrlResults::of(results.collect())))
 }
 
+/// The outcomes of addresses, in their order. After a failure of the database they do not end: each address behind has that failure.
+fn outcomes_of(added: AddedUrls) -> impl Iterator<Item = Result<AddedUrl, ApiError>> {
+    let outcomes = added.outcomes.into_iter();
+    let outcomes = outcomes.map(|outcome| outcome.map_err(ApiError::from));
+    let failure = added.failure.map(ApiError::from);
+    let behind = iter::from_fn(move || failure.clone().map(Err));
+    outcomes.chain(behind)
+}
+
 impl UrlResult {
     /// The outcome of the address at a place in the request.
-    fn new(place: usize, url: String, outcome: Result<AddedUrl, BaseError>) -> Self {
+    fn new(place: usize, url: String, outcome: Result<AddedUrl, ApiError>) -> Self {
         match outcome {
             Ok(added) => Self {
                 url,
@@ -496,7 +548,7 @@ impl UrlResult {
                 url,
                 status: "error",
                 document_id: None,
-                error: Some(format!("urls[{place}]: {}", ApiError::from(error).message)),
+                error: Some(format!("urls[{place}]: {}", error.message)),
                 duplicate_document_ids: vec![],
             },
         }

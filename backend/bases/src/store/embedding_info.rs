@@ -5,6 +5,13 @@ use colloquy_store::{Executor, StoreError, statement};
 use super::pages::{DocumentPlace, FOLLOWING, SCAN_PAGE, following};
 use crate::{document::Step, pages::Placed};
 
+/// The condition of documents `d` that tell how far their base is embedded: those that are not being deleted.
+pub(super) const NOT_BEING_DELETED: &str = "d.deletion_requested_at IS NULL";
+
+/// The columns `pending` and `failed`: numbers of documents `d` by their embedding.
+pub(super) const PENDING_AND_FAILED: &str = "COALESCE(SUM(CASE WHEN d.embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
+     COALESCE(SUM(CASE WHEN d.embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed";
+
 /// Documents of a base, by their embedding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct EmbeddingCounts {
@@ -25,15 +32,15 @@ pub(crate) async fn embedding_counts(
     db: &impl Executor,
     base: &str,
 ) -> Result<EmbeddingCounts, StoreError> {
-    let sql = "SELECT COUNT(c.document_id) AS eligible, \
-               COALESCE(SUM(CASE WHEN d.embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
-               COALESCE(SUM(CASE WHEN d.embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed, \
-               COUNT(m.document_id) AS embedded, CAST(SUM(m.chunk_count) AS BIGINT) AS chunks, MAX(m.created_at) AS embedded_at \
-               FROM knowledge_documents d \
-               LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'rewritten' \
-               LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
-               AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
-               WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL";
+    let sql = format!(
+        "SELECT COUNT(c.document_id) AS eligible, {PENDING_AND_FAILED}, \
+         COUNT(m.document_id) AS embedded, CAST(SUM(m.chunk_count) AS BIGINT) AS chunks, MAX(m.created_at) AS embedded_at \
+         FROM knowledge_documents d \
+         LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'rewritten' \
+         LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
+         AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
+         WHERE d.base_id = $1 AND {NOT_BEING_DELETED}"
+    );
     let counts: Option<EmbeddingCounts> = db.fetch_one(statement(sql, [base.into()])).await?;
     Ok(counts.unwrap_or_default())
 }
@@ -51,9 +58,11 @@ pub(crate) async fn newest_embedding_update(
     db: &impl Executor,
     base: &str,
 ) -> Result<Option<EmbeddingUpdate>, StoreError> {
-    let sql = "SELECT d.embedding, d.embedding_at FROM knowledge_documents d \
-               WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL AND d.embedding_at IS NOT NULL \
-               ORDER BY d.embedding_at DESC, d.created_at, d.id LIMIT 1";
+    let sql = format!(
+        "SELECT d.embedding, d.embedding_at FROM knowledge_documents d \
+         WHERE d.base_id = $1 AND {NOT_BEING_DELETED} AND d.embedding_at IS NOT NULL \
+         ORDER BY d.embedding_at DESC, d.created_at, d.id LIMIT 1"
+    );
     db.fetch_one(statement(sql, [base.into()])).await
 }
 
@@ -62,9 +71,11 @@ pub(crate) async fn newest_embedding_error(
     db: &impl Executor,
     base: &str,
 ) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT d.embedding_error FROM knowledge_documents d WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL \
-               AND d.embedding_at IS NOT NULL AND d.embedding_error IS NOT NULL \
-               ORDER BY d.embedding_at DESC, d.created_at, d.id LIMIT 1";
+    let sql = format!(
+        "SELECT d.embedding_error FROM knowledge_documents d WHERE d.base_id = $1 AND {NOT_BEING_DELETED} \
+         AND d.embedding_at IS NOT NULL AND d.embedding_error IS NOT NULL \
+         ORDER BY d.embedding_at DESC, d.created_at, d.id LIMIT 1"
+    );
     db.fetch_scalar(statement(sql, [base.into()])).await
 }
 
@@ -92,7 +103,7 @@ pub(crate) async fn unembedded_page(
 ) -> Result<Vec<UnembeddedDocument>, StoreError> {
     let sql = format!(
         "SELECT d.id, d.created_at FROM knowledge_documents d \
-         WHERE {FOLLOWING} AND d.embedding = 'failed' AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
+         WHERE {FOLLOWING} AND d.embedding = 'failed' AND {NOT_BEING_DELETED} ORDER BY d.created_at, d.id LIMIT $4"
     );
     db.fetch_all(statement(sql, following(base, after, SCAN_PAGE)))
         .await

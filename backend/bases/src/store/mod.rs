@@ -112,12 +112,15 @@ pub(super) async fn has_base(db: &impl Executor, base: &str) -> Result<bool, Sto
     Ok(db.fetch_count(statement(sql, [base.into()])).await? > 0)
 }
 
-/// Counts the documents of a base by the state of their embedding.
+/// The column `embedded` of [`ProgressRow`], beside [`PENDING_AND_FAILED`].
+const EMBEDDED: &str =
+    "COALESCE(SUM(CASE WHEN d.embedding = 'done' THEN 1 ELSE 0 END), 0) AS embedded";
+
+/// Counts the documents of a base by the state of their embedding, without those that are being deleted.
 pub(super) async fn progress_of(db: &impl Executor, base: &str) -> Result<Progress, StoreError> {
-    let sql = "SELECT COALESCE(SUM(CASE WHEN embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
-               COALESCE(SUM(CASE WHEN embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed, \
-               COALESCE(SUM(CASE WHEN embedding = 'done' THEN 1 ELSE 0 END), 0) AS embedded \
-               FROM knowledge_documents WHERE base_id = $1";
+    let sql = format!(
+        "SELECT {PENDING_AND_FAILED}, {EMBEDDED} FROM knowledge_documents d WHERE d.base_id = $1 AND {NOT_BEING_DELETED}"
+    );
     let row: Option<ProgressRow> = db.fetch_one(statement(sql, [base.into()])).await?;
     Ok(row.map(Progress::from).unwrap_or_default())
 }
@@ -126,16 +129,10 @@ pub(super) async fn list_bases(
     db: &impl Executor,
     tenant: &Tenant,
 ) -> Result<Vec<(KnowledgeBase, Progress)>, StoreError> {
-    let count = |states: &str| {
-        format!("COALESCE(SUM(CASE WHEN d.embedding IN ({states}) THEN 1 ELSE 0 END), 0)")
-    };
     let sql = format!(
-        "SELECT {BASE_COLUMNS}, {} AS pending, {} AS failed, {} AS embedded FROM knowledge_bases b \
-         LEFT JOIN knowledge_documents d ON d.base_id = b.id AND d.deletion_requested_at IS NULL \
-         WHERE b.partner = $1 GROUP BY b.id ORDER BY b.name",
-        count("'queued', 'running', 'blocked'"),
-        count("'failed'"),
-        count("'done'"),
+        "SELECT {BASE_COLUMNS}, {PENDING_AND_FAILED}, {EMBEDDED} FROM knowledge_bases b \
+         LEFT JOIN knowledge_documents d ON d.base_id = b.id AND {NOT_BEING_DELETED} \
+         WHERE b.partner = $1 GROUP BY b.id ORDER BY b.name"
     );
     let statement = statement(sql, [tenant.partner().as_str().into()]);
     let rows: Vec<ListedRow> = db.fetch_all(statement).await?;
