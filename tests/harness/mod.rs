@@ -39,6 +39,14 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl Fn
     panic!("it did not come to pass: {what}");
 }
 
+/// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
+pub fn by_length<T>(short: T, full: T) -> T {
+    match std::env::var_os("COLLOQUY_TEST_NIGHTLY") {
+        None => short,
+        Some(_) => full,
+    }
+}
+
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a started [`TestApp`].
 ///
 /// ```ignore
