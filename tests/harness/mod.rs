@@ -28,9 +28,18 @@ use std::time::Duration;
 pub use app::{TestApp, TestAppBuilder};
 pub use database::TestDatabase;
 
-/// Waits until something holds.
+/// How many times longer this machine takes than the one that deadlines are made for, at least 1 (`tests/run` measures it).
+pub fn slowness() -> f64 {
+    let measured = std::env::var("COLLOQUY_TEST_SLOWNESS").ok();
+    let measured = measured.and_then(|times| times.parse().ok());
+    measured.unwrap_or(1.0_f64).max(1.0)
+}
+
+/// Waits until something holds, half a minute on a machine of ordinary speed.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    for _ in 0..3000 {
+    let begun = tokio::time::Instant::now();
+    let patience = Duration::from_secs(30).mul_f64(slowness());
+    while begun.elapsed() < patience {
         if check().await {
             return;
         }
