@@ -87,6 +87,7 @@ scene("the quality of a call is shown while it lasts", {}, async ({ page, backen
   backend.program.signal("SIGSTOP");
   await page.shows("a poor connection", isPoor, 9_000);
   backend.program.signal("SIGCONT");
+  await page.shows("a better one", (shown) => shown.quality && !isPoor(shown), 40_000);
   await page.click("hang-up");
   await page.ended();
   assert.equal((await page.read()).quality, null);

@@ -23,6 +23,7 @@ macro_rules! rule {
 
 mod addresses;
 mod admission;
+mod batches;
 mod bounds;
 mod budgets;
 mod channels;
@@ -298,7 +299,16 @@ on_both_databases!(
         let key = acme.key.as_str();
         for (name, bytes, why) in [
             ("a.zip", b"PK\x03\x04".to_vec(), "archives"),
-            ("a.exe", b"MZ".to_vec(), "not supported"),
+            (
+                "a.exe",
+                b"MZ".to_vec(),
+                r#"files of the type \"exe\" are not supported"#,
+            ),
+            (
+                "README",
+                b"Read me.".to_vec(),
+                "a file without an extension is not supported",
+            ),
             ("a.pdf", b"plain text".to_vec(), "the name says PDF"),
             ("a.txt", Vec::new(), "empty"),
             ("a.pptx", sample("docx/word_sample.docx"), "PowerPoint"),

@@ -288,6 +288,41 @@ async fn wrong_fields_are_told_all_at_once() {
     let errors =
         told(json!({"audio_url": "https://example.com/a.mp3", "format_text": "maybe"})).await;
     assert!(errors["format_text"].is_array(), "{errors}");
+    let all = json!({
+        "audio_url": "https://example.com/a.mp3", "language_code": "xx", "filler_words": "no", "format_text": "no",
+        "boosted_words": "w",
+    });
+    let errors = told(all).await;
+    for field in [
+        "language_code",
+        "filler_words",
+        "format_text",
+        "boosted_words",
+    ] {
+        assert!(errors[field].is_array(), "{field}: {errors}");
+    }
+    assert_eq!(errors.as_object().unwrap().len(), 4, "{errors}");
+    let all = audio("a.mp3", b"no sound".to_vec())
+        .text("language_code", "xx")
+        .text("filler_words", "no")
+        .text("format_text", "no")
+        .text("format_text", "yes")
+        .text("boosted_words[]", " ");
+    let refused = post_form(&app, &acme.key, all).await.expect(422);
+    let errors = refused["errors"].as_object().unwrap();
+    let told_of: Vec<&str> = errors.keys().map(String::as_str).collect();
+    let expected = [
+        "audio",
+        "boosted_words.0",
+        "filler_words",
+        "format_text",
+        "language_code",
+    ];
+    assert_eq!(told_of, expected, "{refused}");
+    assert_eq!(
+        refused["errors"]["format_text"],
+        json!(["is given twice", "must be true or false"])
+    );
     let both = audio("a.wav", recording()).text("audio_url", "https://example.com/a.mp3");
     let refused = post_form(&app, &acme.key, both).await.expect(422);
     assert!(refused["errors"]["audio_url"].is_array());

@@ -168,11 +168,36 @@ fn bad_settings_are_named() {
             "99999",
             "http.lame_duck_seconds: at most 3600",
         ),
+        (
+            "COLLOQUY_CHAT_BASE_URL",
+            "127.0.0.1:18110/v1",
+            "chat.base_url: use an http or https URL",
+        ),
+        (
+            "COLLOQUY_HTTP_PUBLIC_URL",
+            "example.com",
+            "http.public_url: use an http or https URL",
+        ),
+        (
+            "COLLOQUY_HTTP_NODE_URL",
+            "localhost:8080",
+            "http.node_url: use an http or https URL",
+        ),
+        (
+            "COLLOQUY_STORE_BLOB_URL",
+            "/srv/files",
+            "store.blob_url: use file:///PATH or s3://BUCKET/PREFIX",
+        ),
     ] {
         refused(&migrate(None, &[(name, value)]), told);
     }
     let dir = "[models]\ndir = \"/srv/models\"\n";
     refused(&migrate(Some(dir), &[]), "inference.models_dir");
+    let model = "[models.gpt]\nbase_url = \"127.0.0.1:18110/v1\"\n";
+    refused(
+        &migrate(Some(model), &[]),
+        "models.gpt.base_url: use an http or https URL",
+    );
 }
 
 /// What is refused names its setting, and never shows the value.

@@ -342,7 +342,15 @@ async fn heads_are_bounded_in_size_and_number() {
     let app = start(|_| {}).await;
     let many: String = (0..200).map(|nth| format!("x-{nth}: y\r\n")).collect();
     let long = "y".repeat(200_000);
+    let start = "GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx: ";
+    let head_of = |bytes: usize| {
+        let value = "y".repeat(bytes - start.len() - 4);
+        format!("{start}{value}\r\n\r\n")
+    };
     for (head, status) in [
+        (head_of(64 * 1024), 200),
+        (head_of(64 * 1024 + 1), 431),
+        (head_of(100_000), 431),
         (
             format!("GET /health HTTP/1.1\r\nhost: a\r\n{many}\r\n"),
             431,

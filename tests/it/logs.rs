@@ -216,19 +216,60 @@ async fn message(world: &World, upstream: &Upstream) {
     let mut input =
         json!({"messages": messages, "character": character, "audio_files": {}, "partner": "acme"});
     input["audio_files"][SAID] = json!(STANDARD.encode(output.stdout));
-    let path = "/v2/completions";
     let key = world.server.partner("other").await.key;
-    let request = world.server.request(&key, Method::POST, path);
+    completed(world, &key, input).await;
+}
+
+/// Asks for a completion, and waits for its end.
+async fn completed(world: &World, key: &str, input: Value) {
+    let path = "/v2/completions";
+    let request = world.server.request(key, Method::POST, path);
     let made = send(request.json(&json!({"input": input})))
         .await
         .expect(200);
     let path = made["id"].as_str().unwrap();
     eventually("the completion ends", async || {
-        let state = world.server.get(&key, path).await;
+        let state = world.server.get(key, path).await;
         assert_ne!(state["state"], "failed", "{state}");
         state["state"] == "completed"
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_voice_that_cannot_speak_is_named_once_a_minute() {
+    let upstream = Upstream::start().await;
+    let world = start(&upstream).await;
+    for api in [Api::Chat, Api::Speech] {
+        upstream.set_default(api, Script::text("Hello."));
+    }
+    let key = world.server.partner("other").await.key;
+    let parameters = json!({"voice": "repo:other/nobody"});
+    let ada = json!({"name": "ada", "personality": "You are Ada.", "parameters": parameters});
+    let request = world
+        .server
+        .request(&key, Method::POST, "/api/characters/other");
+    send(request.json(&ada)).await.expect(201);
+    for _ in 0..2 {
+        let messages = json!([{"id": "1", "type": "text", "text": "Hi", "is_processed": false}]);
+        let input = json!({"messages": messages, "character": "repo:other/ada"});
+        completed(&world, &key, input).await;
+    }
+    world.ask("afterwards", CHAT, "{}").await;
+    eventually("the log is written", async || {
+        world.server.log().contains("afterwards")
+    })
+    .await;
+    let log = world.server.log();
+    let told = "a character names a voice of the library that cannot speak";
+    let lines: Vec<_> = log.lines().filter(|line| line.contains(told)).collect();
+    let [line] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        line.contains("other/ada") && line.contains("repo:other/nobody"),
+        "{line}"
+    );
 }
 
 /// Other crates write out what they carry at their lowest level: whoever asks for it does not get it.
@@ -314,4 +355,28 @@ async fn what_is_logged_while_a_stream_runs_names_its_request() {
     .await;
     let line = failed(&world.server.log()).unwrap();
     assert!(line.contains("of-a-stream"), "{line}");
+}
+
+/// Anybody can send such requests at will, so the log warns of one a minute.
+#[tokio::test]
+async fn requests_for_a_session_without_an_upgrade_do_not_fill_the_log() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |config| {
+        config.log.filter = "info,colloquy=debug".to_owned();
+    })
+    .await;
+    for _ in 0..5 {
+        let request = server.request("", Method::GET, "/v2/calls/x/session");
+        let error = send(request).await.expect(426);
+        assert_eq!(error["error"]["code"], "UPGRADE_REQUIRED", "{error}");
+    }
+    let lines = || -> Vec<String> {
+        let log = server.log();
+        let told = log.lines().filter(|line| line.contains("did not pass"));
+        told.map(str::to_owned).collect()
+    };
+    eventually("the requests are logged", async || lines().len() == 5).await;
+    let lines = lines();
+    let count = |level: &str| lines.iter().filter(|line| line.contains(level)).count();
+    assert_eq!((count("WARN"), count("DEBUG")), (1, 4), "{lines:?}");
 }

@@ -117,7 +117,7 @@ async fn chat(script: Script) -> (String, Option<ProviderErrorKind>, usize) {
 
 #[tokio::test]
 async fn chat_faults() {
-    use ProviderErrorKind::{Cut, Failed, Malformed, RateLimited, Rejected, Timeout};
+    use ProviderErrorKind::{Cut, Empty, Failed, Malformed, RateLimited, Rejected, Timeout};
     let all = "This is the scripted answer. It has two sentences.";
     let cases = [
         (
@@ -159,7 +159,7 @@ async fn chat_faults() {
             Some(Malformed),
             2,
         ),
-        (Fault::Empty, "", Some(Malformed), 2),
+        (Fault::Empty, "", Some(Empty), 2),
         (Fault::KeepAlives, all, None, 1),
         (Fault::Drip, all, None, 1),
     ];
@@ -167,6 +167,13 @@ async fn chat_faults() {
         let seen = chat(Script::fault(fault.clone())).await;
         assert_eq!(seen, (text.to_owned(), failure, asked), "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn thoughts_alone_are_an_empty_answer() {
+    let thoughts = Script::text("<think>Hm, who is it?</think>");
+    let empty = (String::new(), Some(ProviderErrorKind::Empty), 2);
+    assert_eq!(chat(thoughts).await, empty);
 }
 
 #[tokio::test]
@@ -353,7 +360,7 @@ async fn transcription_faults() {
 
 #[tokio::test]
 async fn speech_faults() {
-    use ProviderErrorKind::{Cut, Failed, Malformed, RateLimited, Timeout};
+    use ProviderErrorKind::{Cut, Empty, Failed, Malformed, RateLimited, Timeout};
     let tenth = 2_400;
     // Ten characters: six tenths of a second.
     let cases = [
@@ -373,7 +380,7 @@ async fn speech_faults() {
             Some(Malformed),
             2,
         ),
-        (Script::fault(Fault::Empty), 0, Some(Malformed), 2),
+        (Script::fault(Fault::Empty), 0, Some(Empty), 2),
         (
             Script::fault(Fault::Stall { after: 0 }),
             0,

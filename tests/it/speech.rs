@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod embedded;
+mod memory;
 mod neural;
 mod quota;
 mod remote;
@@ -51,6 +52,9 @@ async fn remote(change: impl FnOnce(&mut Config)) -> (TestApp, TestPartner, Upst
         .config(|settings| {
             settings.speech = config.speech;
             settings.synthesizer = config.synthesizer;
+            settings.limits.body_bytes = config.limits.body_bytes;
+            settings.limits.text_body_bytes = config.limits.text_body_bytes;
+            settings.limits.body_memory_bytes = config.limits.body_memory_bytes;
         })
         .providers(providers)
         .start()

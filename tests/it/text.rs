@@ -7,6 +7,7 @@ mod builtin;
 mod characters;
 mod compaction;
 mod failures;
+mod memory;
 mod requests;
 mod socket_bounds;
 mod sockets;

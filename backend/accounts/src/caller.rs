@@ -74,7 +74,7 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
     let share = network.map(|network| limits.hold_share(owner, network, principal.partner_rate));
     let trusted_proxies = accounts.config.http.trusted_proxies;
     let share = share.transpose().map_err(|limited| {
-        let may_warn = || limits.may_warn();
+        let may_warn = || limits.may_warn("the share of a network is used up");
         share_used_up(&parts.headers, trusted_proxies, limited, may_warn)
     })?;
     limits.check_key(&principal.key_id)?;

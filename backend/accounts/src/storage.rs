@@ -45,7 +45,8 @@ pub enum Sum {
 #[error(
     "the storage of the partner has no room for this: its files and texts may have {limit} bytes together, and have {used}; delete \
      documents, recordings, voices, characters, stored responses, transcripts or calls that ended (analyses, completions and webhook \
-     deliveries are deleted once they are old, and calls release their characters when they end), or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
+     deliveries are deleted once they are old, and calls release their characters when they end), or have the operator raise the \
+     partner's storage_bytes (limits.storage_bytes_per_partner)"
 )]
 pub struct StorageLimitReached {
     /// The bytes that they have.
@@ -284,6 +285,19 @@ pub async fn half_full(base: &Base) -> Result<Vec<(String, u64)>, StoreError> {
         }
     }
     Ok(found)
+}
+
+/// Returns how many bytes the files and texts of a partner may have together.
+///
+/// # Errors
+/// The database's failure.
+pub async fn limit(
+    base: &Base,
+    db: &impl Executor,
+    partner: &PartnerId,
+) -> Result<u64, StoreError> {
+    let standing = standing(base, db, partner).await?;
+    Ok(standing.limit)
 }
 
 /// What a partner stores, and what it may.

@@ -153,7 +153,7 @@ impl Input {
             return Err(vec![InvalidField::new("input", "is required")]);
         };
         let Value::Object(fields) = input else {
-            return Err(vec![InvalidField::new("input", "is an object")]);
+            return Err(vec![InvalidField::new("input", "must be an object")]);
         };
         let compact = serde_json::to_string(input).unwrap_or_default();
         if compact.chars().count() > MAX_CHARS {
@@ -169,7 +169,7 @@ impl Input {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
             Some(_) => {
-                wrong.tell("input.prompt_extra_text", "is a string");
+                wrong.tell("input.prompt_extra_text", "must be a string");
                 None
             }
         };
@@ -189,20 +189,20 @@ impl Input {
 
 /// The input has too many characters.
 pub(super) fn too_large() -> InvalidField {
-    InvalidField::new("input", "has at most 100,000 characters")
+    InvalidField::new("input", "must have at most 100,000 characters")
 }
 
 fn messages(fields: &Map<String, Value>, wrong: &mut Wrong) -> Vec<Message> {
     let list = match fields.get("messages") {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) => {
-            wrong.tell("input.messages", "has at least one message");
+            wrong.tell("input.messages", "must have at least one message");
             return Vec::new();
         }
         given => {
             let message = match given {
                 None | Some(Value::Null) => "is required",
-                Some(_) => "is an array",
+                Some(_) => "must be an array",
             };
             wrong.tell("input.messages", message);
             return Vec::new();
@@ -212,19 +212,19 @@ fn messages(fields: &Map<String, Value>, wrong: &mut Wrong) -> Vec<Message> {
     for (index, message) in list.iter().enumerate() {
         let path = format!("input.messages.{index}");
         let Value::Object(message) = message else {
-            wrong.tell(path, "is an object with text and originator");
+            wrong.tell(path, "must be an object with text and originator");
             continue;
         };
         let originator = match message.get("originator").and_then(Value::as_str) {
             Some("bot") => Some(Originator::Bot),
             Some("user") => Some(Originator::User),
             _ => {
-                wrong.tell(format!("{path}.originator"), "is bot or user");
+                wrong.tell(format!("{path}.originator"), "must be bot or user");
                 None
             }
         };
         let Some(text) = message.get("text").and_then(Value::as_str) else {
-            wrong.tell(format!("{path}.text"), "is a string");
+            wrong.tell(format!("{path}.text"), "must be a string");
             continue;
         };
         messages.extend(originator.map(|originator| Message {
@@ -241,7 +241,7 @@ fn text(fields: &Map<String, Value>, name: &str, wrong: &mut Wrong) -> Option<St
         given => {
             let message = match given {
                 None | Some(Value::Null) => "is required",
-                Some(_) => "is a string that is not empty",
+                Some(_) => "must be a string that is not empty",
             };
             wrong.tell(format!("input.{name}"), message);
             None
@@ -261,37 +261,37 @@ fn schema<'a>(
         given => {
             let message = match given {
                 None | Some(Value::Null) => "is required",
-                Some(_) => "is an object",
+                Some(_) => "must be an object",
             };
             wrong.tell(path, message);
             return Vec::new();
         }
     };
     if all.len() > MAX_FIELDS {
-        wrong.tell(path, format!("has at most {MAX_FIELDS} fields"));
+        wrong.tell(path, format!("must have at most {MAX_FIELDS} fields"));
         return Vec::new();
     }
     let mut found = Vec::new();
     for (field, described) in all {
         let path = format!("{path}.{field}");
         if !(1..=MAX_NAME_CHARS).contains(&field.chars().count()) {
-            let message = format!("a name of 1 to {MAX_NAME_CHARS} characters");
+            let message = format!("must have names of 1 to {MAX_NAME_CHARS} characters");
             wrong.tell(format!("input.{name}"), message);
             continue;
         }
         let Value::Object(described) = described else {
-            wrong.tell(path, "is an object with a type");
+            wrong.tell(path, "must be an object with a type");
             continue;
         };
         if !matches!(
             described.get("description"),
             None | Some(Value::Null | Value::String(_))
         ) {
-            wrong.tell(format!("{path}.description"), "is a string");
+            wrong.tell(format!("{path}.description"), "must be a string");
         }
         for (key, value) in described {
             if !matches!(key.as_str(), "type" | "description") && json::is_nested(value) {
-                wrong.tell(format!("{path}.{key}"), "is nested; fields are flat");
+                wrong.tell(format!("{path}.{key}"), "must not be nested");
             }
         }
         found.push((field, described));
@@ -308,7 +308,8 @@ fn profile_schema(fields: &Map<String, Value>, wrong: &mut Wrong) -> BTreeMap<St
     let mut descriptions = BTreeMap::new();
     for (field, described) in schema(fields, "profile_schema", wrong) {
         if described.get("type").and_then(Value::as_str) != Some("string") {
-            wrong.tell(format!("input.profile_schema.{field}.type"), "is string");
+            let message = r#"must be "string""#;
+            wrong.tell(format!("input.profile_schema.{field}.type"), message);
         }
         descriptions.insert(field.clone(), description(described).unwrap_or_default());
     }
@@ -323,7 +324,7 @@ fn feedback_schema(
     for (field, described) in schema(fields, "feedback_schema", wrong) {
         let kind = described.get("type").and_then(Value::as_str);
         let Some(kind) = kind.and_then(FeedbackType::of_name) else {
-            let message = "is string, number, integer or boolean";
+            let message = "must be string, number, integer or boolean";
             wrong.tell(format!("input.feedback_schema.{field}.type"), message);
             continue;
         };
@@ -345,7 +346,7 @@ fn current_profile(
         given => {
             let message = match given {
                 None | Some(Value::Null) => "is required",
-                Some(_) => "is an object",
+                Some(_) => "must be an object",
             };
             wrong.tell("input.current_profile", message);
             return profile;
@@ -354,10 +355,10 @@ fn current_profile(
     for (field, value) in known {
         let path = format!("input.current_profile.{field}");
         match (profile.get_mut(field), value) {
-            (None, _) => wrong.tell(path, "is no field of profile_schema"),
+            (None, _) => wrong.tell(path, "must be a field of profile_schema"),
             (Some(place), Value::String(text)) => *place = Some(text.clone()),
             (Some(place), Value::Null) => *place = None,
-            (Some(_), _) => wrong.tell(path, "is a string or null"),
+            (Some(_), _) => wrong.tell(path, "must be a string or null"),
         }
     }
     profile
@@ -437,6 +438,30 @@ mod tests {
             "input.prompt_extra_text",
         ];
         assert_eq!(fields, expected);
+        let messages = Input::parse(wrong.to_string().as_bytes()).unwrap_err();
+        let message = |field: &str| {
+            let mut of_field = messages.iter().filter(|wrong| wrong.field == field);
+            of_field.next().map(|wrong| &*wrong.message)
+        };
+        for (field, expected) in [
+            ("input.messages.1.originator", "must be bot or user"),
+            ("input.messages.1.text", "must be a string"),
+            ("input.prompt_extra_text", "must be a string"),
+            ("input.profile_schema.age.type", r#"must be "string""#),
+            ("input.profile_schema.name.properties", "must not be nested"),
+            (
+                "input.feedback_schema.mood.type",
+                "must be string, number, integer or boolean",
+            ),
+            ("input.current_profile.name", "must be a string or null"),
+            (
+                "input.current_profile.height",
+                "must be a field of profile_schema",
+            ),
+            ("input.language", "must be a string that is not empty"),
+        ] {
+            assert_eq!(message(field), Some(expected), "{field}");
+        }
         assert_eq!(told(&json!({})), ["input"]);
         assert_eq!(told(&json!({"input": []})), ["input"]);
         let required = [

@@ -106,8 +106,8 @@ pub struct Encoder {
 enum Sink {
     Mp3(Mp3),
     Opus(OggOpus),
-    /// The whole sound, since the header tells its length.
-    Wav(Vec<i16>),
+    /// The whole file, since its header tells its length, which is written last.
+    Wav(Vec<u8>),
     Pcm,
 }
 
@@ -120,7 +120,7 @@ impl Encoder {
             sink: match format {
                 Format::Mp3 => Sink::Mp3(Mp3::new()?),
                 Format::Opus => Sink::Opus(OggOpus::new(serial, RATE_HZ, OPUS_BPS)?),
-                Format::Wav => Sink::Wav(Vec::new()),
+                Format::Wav => Sink::Wav(vec![0; wav::HEADER_BYTES]),
                 Format::Pcm => Sink::Pcm,
             },
         })
@@ -129,6 +129,14 @@ impl Encoder {
     /// The rate of the sound that goes in.
     pub fn rate_hz(&self) -> u32 {
         self.resampler.from_hz()
+    }
+
+    /// The bytes of the file that were made and not given out: all of a WAV file, until its end.
+    pub fn held_bytes(&self) -> usize {
+        match &self.sink {
+            Sink::Wav(file) => file.len(),
+            Sink::Mp3(_) | Sink::Opus(_) | Sink::Pcm => 0,
+        }
     }
 
     /// Takes samples and gives the bytes that are ready, which may be none.
@@ -145,7 +153,7 @@ impl Encoder {
         match self.sink {
             Sink::Mp3(mp3) => bytes.extend(mp3.finish()?),
             Sink::Opus(opus) => bytes.extend(opus.finish()?),
-            Sink::Wav(samples) => bytes.extend(wav::encode(&samples, RATE_HZ)),
+            Sink::Wav(file) => bytes = with_header(file),
             Sink::Pcm => {}
         }
         Ok(bytes)
@@ -155,8 +163,8 @@ impl Encoder {
         let bytes = match &mut self.sink {
             Sink::Mp3(mp3) => mp3.push(&self.samples)?,
             Sink::Opus(opus) => opus.push(&self.samples)?,
-            Sink::Wav(samples) => {
-                samples.extend_from_slice(&self.samples);
+            Sink::Wav(file) => {
+                file.extend(self.samples.iter().flat_map(|sample| sample.to_le_bytes()));
                 Vec::new()
             }
             Sink::Pcm => wav::raw(&self.samples),
@@ -164,6 +172,17 @@ impl Encoder {
         self.samples.clear();
         Ok(bytes)
     }
+}
+
+/// Writes the header of a file whose samples are there. The file takes no more memory than it has bytes.
+fn with_header(mut file: Vec<u8>) -> Vec<u8> {
+    let data_bytes = file.len().saturating_sub(wav::HEADER_BYTES);
+    let header = wav::mono_header(data_bytes, RATE_HZ);
+    if let Some(space) = file.first_chunk_mut() {
+        *space = header;
+    }
+    file.shrink_to_fit();
+    file
 }
 
 #[cfg(test)]

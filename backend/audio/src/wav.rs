@@ -5,24 +5,41 @@ use super::Pcm;
 /// Headers larger than this are not sound.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
+/// The bytes in front of the samples of a file that is written here.
+pub const HEADER_BYTES: usize = 44;
+
 /// A WAV file of mono samples.
 pub fn encode(samples: &[i16], sample_rate_hz: u32) -> Vec<u8> {
-    let data_bytes = u32::try_from(samples.len() * 2).unwrap_or(u32::MAX);
-    let mut wav = Vec::with_capacity(44 + samples.len() * 2);
-    wav.extend_from_slice(b"RIFF");
-    wav.extend_from_slice(&data_bytes.saturating_add(36).to_le_bytes());
-    wav.extend_from_slice(b"WAVEfmt ");
-    wav.extend_from_slice(&16_u32.to_le_bytes());
-    wav.extend_from_slice(&1_u16.to_le_bytes()); // PCM
-    wav.extend_from_slice(&1_u16.to_le_bytes()); // mono
-    wav.extend_from_slice(&sample_rate_hz.to_le_bytes());
-    wav.extend_from_slice(&(sample_rate_hz * 2).to_le_bytes()); // bytes a second
-    wav.extend_from_slice(&2_u16.to_le_bytes()); // bytes a sample
-    wav.extend_from_slice(&16_u16.to_le_bytes()); // bits a sample
-    wav.extend_from_slice(b"data");
-    wav.extend_from_slice(&data_bytes.to_le_bytes());
+    let mut wav = Vec::with_capacity(HEADER_BYTES + samples.len() * 2);
+    wav.extend_from_slice(&mono_header(samples.len() * 2, sample_rate_hz));
     wav.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
     wav
+}
+
+/// The header of a WAV file of mono samples, of so many bytes.
+pub fn mono_header(data_bytes: usize, sample_rate_hz: u32) -> [u8; HEADER_BYTES] {
+    let data_bytes = u32::try_from(data_bytes).unwrap_or(u32::MAX);
+    let fields: [&[u8]; 12] = [
+        b"RIFF",
+        &data_bytes.saturating_add(36).to_le_bytes(),
+        b"WAVEfmt ",
+        &16_u32.to_le_bytes(),
+        &1_u16.to_le_bytes(), // PCM
+        &1_u16.to_le_bytes(), // mono
+        &sample_rate_hz.to_le_bytes(),
+        &(sample_rate_hz * 2).to_le_bytes(), // bytes a second
+        &2_u16.to_le_bytes(),                // bytes a sample
+        &16_u16.to_le_bytes(),               // bits a sample
+        b"data",
+        &data_bytes.to_le_bytes(),
+    ];
+    let mut header = [0; HEADER_BYTES];
+    let mut at = 0;
+    for field in fields {
+        header[at..at + field.len()].copy_from_slice(field);
+        at += field.len();
+    }
+    header
 }
 
 /// The samples of a raw file: little-endian, 16 bits.

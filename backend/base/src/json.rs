@@ -528,18 +528,29 @@ mod tests {
             (
                 r#"{"tokens": 300}"#,
                 "tokens",
-                "must be an integer in range, not integer `300`",
+                "must be an integer of 0 to 255, not 300",
+            ),
+            (
+                r#"{"tokens": -1}"#,
+                "tokens",
+                "must be an integer of 0 to 255, not -1",
+            ),
+            (
+                r#"{"tokens": 1e20}"#,
+                "tokens",
+                "must be an integer of 0 to 255, not 1e+20",
             ),
             (
                 r#"{"tokens": 1.5}"#,
                 "tokens",
-                "must be an integer, not floating point `1.5`",
+                "must be an integer, not 1.5",
             ),
             (
-                r#"{"pair": 1}"#,
-                "pair",
-                "must be an array, not integer `1`",
+                r#"{"tokens": true}"#,
+                "tokens",
+                "must be an integer, not true",
             ),
+            (r#"{"pair": 1}"#, "pair", "must be an array, not 1"),
             (r#"{"pair": [1]}"#, "pair", "must have 2 entries"),
             (
                 r#"{"inner": null, "mode": {"on": {}}}"#,

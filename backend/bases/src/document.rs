@@ -3,7 +3,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use colloquy_store::{Executor, StoreError, stored};
-use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -188,12 +187,6 @@ impl Described {
         DocumentSpend::of([rewriting, reading])
     }
 
-    /// True if its rewriting failed since the process ended while a model was asked.
-    pub(crate) fn is_rewriting_interrupted(&self) -> bool {
-        let is_asking = self.rewrite.as_ref().is_some_and(|rewrite| rewrite.asking);
-        self.document.rewriting == Step::Failed && is_asking
-    }
-
     /// Why a step failed or waits.
     pub(crate) fn error(&self) -> Option<&str> {
         let document = &self.document;
@@ -284,29 +277,20 @@ impl Described {
     }
 }
 
-/// The documents of a base, oldest first, without their duplicates.
-pub(crate) fn pages(bases: &Bases, base: &KnowledgeBase) -> Pages<Described> {
-    pages_with(bases, base, Same::default())
-}
-
 /// The documents of a base, oldest first. Which ones are the same is read before.
 ///
 /// # Errors
-/// The database's failure.
-pub(crate) async fn pages_with_duplicates(
+/// The database's failure, or the base was deleted meanwhile.
+pub(crate) async fn pages(
     bases: &Bases,
     base: &KnowledgeBase,
-) -> Result<Pages<Described>, StoreError> {
-    let same = Same::of_base(bases, base).await?;
-    Ok(pages_with(bases, base, same))
-}
-
-fn pages_with(bases: &Bases, base: &KnowledgeBase, same: Same) -> Pages<Described> {
-    let (bases, base, same) = (bases.clone(), base.id.clone(), Arc::new(same));
-    Pages::new(DOCUMENT_PAGE, move |after| {
-        let (bases, base, same) = (bases.clone(), base.clone(), Arc::clone(&same));
-        async move { page(&bases, &base, &after, &same).await }.boxed()
-    })
+) -> Result<Pages<Described>, BaseError> {
+    let same = Arc::new(Same::of_base(bases, base).await?);
+    let pages = Pages::of_base(bases, base, DOCUMENT_PAGE, move |bases, base, after| {
+        let same = Arc::clone(&same);
+        async move { page(&bases, &base, &after, &same).await }
+    });
+    Ok(pages)
 }
 
 async fn page(

@@ -27,6 +27,8 @@ pub(crate) struct DocumentFacts {
     missing_pages: Option<String>,
     /// How many pictures and objects of other programs inside of the text could not be read.
     missing_pictures: Option<i64>,
+    /// Number of formulas of a workbook without a stored result.
+    missing_results: Option<i64>,
     /// The language that it was transcribed as although no model could tell whether it is spoken there, a tag.
     assumed_language: Option<String>,
 }
@@ -52,6 +54,7 @@ impl DocumentFacts {
             pages: document.pages.map(i64::from),
             missing_pages: Some(missing.join(",")).filter(|pages| !pages.is_empty()),
             missing_pictures: Some(digitized.missing_pictures.into()).filter(|count| *count > 0),
+            missing_results: Some(document.missing_results.into()).filter(|count| *count > 0),
             assumed_language: None,
         }
     }
@@ -80,6 +83,11 @@ impl DocumentFacts {
         self.missing_pictures
     }
 
+    /// Number of formulas of a workbook without a stored result.
+    pub(crate) fn missing_results(&self) -> Option<i64> {
+        self.missing_results
+    }
+
     /// The language that it was transcribed as although no model could tell whether it is spoken there, a tag.
     pub(crate) fn assumed_language(&self) -> Option<&str> {
         self.assumed_language.as_deref()
@@ -101,8 +109,16 @@ impl DocumentFacts {
             1 => "the text in a picture or an embedded object could not be read".to_owned(),
             count => format!("the text in {count} pictures or embedded objects could not be read"),
         });
+        let results = self.missing_results.map(|count| {
+            let formulas = match count {
+                1 => "a formula has no stored result".to_owned(),
+                count => format!("{count} formulas have no stored result"),
+            };
+            format!("{formulas}: open and save the file in a spreadsheet program")
+        });
         let missing = self.missing_text().into_iter();
-        missing.chain(pictures).chain(assumed).collect()
+        let missing = missing.chain(pictures).chain(results);
+        missing.chain(assumed).collect()
     }
 
     /// On which pages text is missing.
@@ -178,6 +194,20 @@ mod tests {
             "{pictures}"
         );
         assert!(language.contains("as \"en\""), "{language}");
+    }
+
+    #[test]
+    fn formulas_without_a_result_are_told() {
+        for (count, expected) in [(1, "a formula has"), (12, "12 formulas have")] {
+            let facts = DocumentFacts {
+                missing_results: Some(count),
+                ..DocumentFacts::default()
+            };
+            let expected = format!(
+                "{expected} no stored result: open and save the file in a spreadsheet program"
+            );
+            assert_eq!(facts.warnings(), [expected]);
+        }
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //!
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
-//! - [`pages`], [`listing`]: how documents of a base are read, and told of, without holding all of them
+//! - [`pages`], [`listing`]: rows of a base, read and sent a page at a time
 //! - [`same`]: which of them are the same
-//! - [`upload`], [`fetching`]: how documents come in
+//! - [`upload`], [`addresses`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`video`]: how pages of video platforms are read
 //! - [`channel`]: how folders follow channels of these
@@ -26,6 +26,7 @@
 //! - [`erase`]: how they go
 
 mod accepting;
+mod addresses;
 mod admission;
 mod base;
 mod budget;

@@ -1,16 +1,23 @@
 //! The JSON of a row for each document of a base, made while it is sent: all of the rows can take hundreds of megabytes.
 
+use anyhow::Context as _;
 use bytes::Bytes;
-use futures_util::{Stream, TryStreamExt as _, stream};
+use futures_util::{Stream, stream};
 use serde::Serialize;
 
-use super::pages::{Pages, Placed};
+use super::{
+    error::BaseError,
+    pages::{Pages, Placed},
+};
 
 /// The list that the rows are put into.
 const DOCUMENTS: &str = "documents";
 
-/// Puts the views of rows into the first empty list [`DOCUMENTS`] of a serialized frame. Breaks off, with a line in the log, when a page
-/// cannot be read. Returns `None` for a frame without the list.
+/// Why a list breaks off.
+const UNREAD_PAGE: &str = "a page of documents cannot be read";
+
+/// Puts the views of rows into the first empty list [`DOCUMENTS`] of a serialized frame. Breaks off when a page cannot be read, for
+/// [`log_break_off`]. Returns `None` for a frame without the list.
 pub(crate) fn json<R, V, W>(
     frame: &str,
     pages: Pages<R>,
@@ -33,8 +40,25 @@ where
         is_begun: false,
         end: Some(end),
     };
-    let json = stream::try_unfold(listing, Listing::next);
-    Some(json.inspect_err(|error| tracing::error!("a list of documents breaks off: {error:#}")))
+    Some(stream::try_unfold(listing, Listing::next))
+}
+
+/// Logs why an answer with documents breaks off: a base that was deleted meanwhile is no fault.
+pub(crate) fn log_break_off(error: &anyhow::Error) {
+    match is_base_deleted(error) {
+        true => tracing::info!("an answer with documents breaks off: {error:#}"),
+        false => tracing::error!("an answer with documents breaks off: {error:#}"),
+    }
+}
+
+fn is_base_deleted(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| {
+        matches!(
+            cause.downcast_ref::<BaseError>(),
+            Some(BaseError::NotFound(_))
+        )
+    })
 }
 
 /// An answer that is being written.
@@ -59,7 +83,8 @@ where
         if let Some(begin) = self.begin.take() {
             return Ok(Some((begin, self)));
         }
-        while let Some(page) = self.pages.next().await? {
+        // With a context, the cause can be found behind the errors that a stream around this one makes of it.
+        while let Some(page) = self.pages.next().await.context(UNREAD_PAGE)? {
             let json = self.written(page)?;
             if !json.is_empty() {
                 return Ok(Some((json.into(), self)));
@@ -87,11 +112,12 @@ where
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt as _;
+    use colloquy_blobs::BundleError;
+    use futures_util::{StreamExt as _, TryStreamExt as _};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pages::tests::{Counters, Numbered, numbered};
+    use crate::pages::tests::{Counters, Numbered, numbered, numbered_in};
 
     /// The name of a base that looks like the list.
     const FRAME: &str = r#"{"knowledge_base":"\"documents\":[","documents":[],"more":1}"#;
@@ -154,5 +180,21 @@ mod tests {
         let pieces: Vec<_> = pieces.collect().await;
         let is_read: Vec<bool> = pieces.iter().map(Result::is_ok).collect();
         assert_eq!(is_read, [true, true, false]);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_base_is_told_from_an_outage() {
+        let view = |row: Numbered| Ok(Some(row.number));
+        for has_base in [true, false] {
+            let (pages, _) = numbered_in(40, has_base.then_some(32), has_base);
+            let pieces = json(FRAME, pages, view).unwrap();
+            let pieces: Vec<_> = pieces.collect().await;
+            // The begin, two pages, and the failure.
+            assert_eq!(pieces.len(), 4);
+            let failure = pieces.into_iter().next_back().unwrap().unwrap_err();
+            assert_eq!(is_base_deleted(&failure), !has_base, "{failure:#}");
+            let failure = anyhow::Error::from(BundleError::List(failure.into()));
+            assert_eq!(is_base_deleted(&failure), !has_base, "{failure:#}");
+        }
     }
 }

@@ -2,13 +2,11 @@
 
 use std::{collections::hash_map::RandomState, hash::BuildHasher as _, sync::Arc};
 
-use colloquy_store::StoreError;
-use futures_util::FutureExt as _;
-
 use super::{
     Bases,
     base::KnowledgeBase,
     document::MOST_DUPLICATES,
+    error::BaseError,
     pages::Pages,
     store::{self, IdentityRow, SCAN_PAGE},
 };
@@ -37,13 +35,12 @@ impl Same {
     /// Reads which documents of a base are the same, without those that are being deleted.
     ///
     /// # Errors
-    /// The database's failure.
-    pub(crate) async fn of_base(bases: &Bases, base: &KnowledgeBase) -> Result<Self, StoreError> {
-        let (bases, base) = (bases.clone(), base.id.clone());
-        let mut pages: Pages<IdentityRow> = Pages::new(SCAN_PAGE, move |after| {
-            let (bases, base) = (bases.clone(), base.clone());
-            async move { store::identity_page(bases.store.db(), &base, &after).await }.boxed()
-        });
+    /// The database's failure, or the base was deleted meanwhile.
+    pub(crate) async fn of_base(bases: &Bases, base: &KnowledgeBase) -> Result<Self, BaseError> {
+        let mut pages: Pages<IdentityRow> =
+            Pages::of_base(bases, base, SCAN_PAGE, |bases, base, after| async move {
+                store::identity_page(bases.store.db(), &base, &after).await
+            });
         let mut same = Self::default();
         while let Some(page) = pages.next().await? {
             for row in page {
@@ -95,7 +92,7 @@ impl Same {
         [original, url.map(|url| self.key(Common::Url(url)))]
     }
 
-    /// 128 bits, under keys that nobody knows: no two originals or addresses have the same.
+    /// Hashes to 128 bits under random keys, so that collisions of originals or addresses are improbable and cannot be chosen.
     fn key(&self, of: Common<'_>) -> u128 {
         let [high, low] = &self.hashers;
         (u128::from(high.hash_one(of)) << 64) | u128::from(low.hash_one(of))

@@ -11,7 +11,7 @@ use colloquy_extract::{
     format::{ExtensionKind, extension, extension_kind},
 };
 use colloquy_kernel::jobs;
-use colloquy_store::Transaction;
+use colloquy_store::{StoreError, Transaction};
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
 
@@ -161,6 +161,22 @@ fn addressed(bases: &Bases, url: String, name: String, options: DocumentOptions)
     }
 }
 
+/// A document of an address in a folder, not inserted yet.
+pub(crate) fn of_url(
+    bases: &Bases,
+    folder: &Folder,
+    url: String,
+    options: DocumentOptions,
+) -> Document {
+    let name = options.name.clone();
+    let name = name.unwrap_or_else(|| names::derived(&url));
+    Document {
+        folder_id: folder.id.clone(),
+        folder: folder.name.clone(),
+        ..addressed(bases, url, name, options)
+    }
+}
+
 /// A document without content, in no folder yet.
 fn blank(bases: &Bases, source: Source, name: String, options: DocumentOptions) -> Document {
     let now = bases.clock.now_ms();
@@ -227,13 +243,7 @@ pub(crate) async fn add_url(
     url: String,
     options: DocumentOptions,
 ) -> Result<Described, BaseError> {
-    let name = options.name.clone();
-    let name = name.unwrap_or_else(|| names::derived(&url));
-    let document = Document {
-        folder_id: folder.id.clone(),
-        folder: folder.name.clone(),
-        ..addressed(bases, url, name, options)
-    };
+    let document = of_url(bases, folder, url, options);
     insert(bases, tenant, base, &document, None).await?;
     document::find(bases, base, &document.id).await
 }
@@ -302,12 +312,39 @@ async fn insert_in(
     document: &Document,
     original: Option<&NewContent>,
 ) -> Result<(), BaseError> {
-    let most = bases.config.knowledge.max_documents;
-    if store::count_documents(transaction, base).await? >= u64::from(most) {
-        return Err(BaseError::Full(format!(
-            "A knowledge base has {most} documents at most"
-        )));
+    if room(bases, transaction, base).await? == 0 {
+        return Err(full(bases));
     }
+    insert_queued(bases, transaction, tenant, base, document, original).await?;
+    rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
+}
+
+/// Returns how many more documents a base may have.
+pub(crate) async fn room(
+    bases: &Bases,
+    transaction: &Transaction,
+    base: &str,
+) -> Result<u64, StoreError> {
+    let most = u64::from(bases.config.knowledge.max_documents);
+    let count = store::count_documents(transaction, base).await?;
+    Ok(most.saturating_sub(count))
+}
+
+/// The refusal of a document that a base has no room for.
+pub(crate) fn full(bases: &Bases) -> BaseError {
+    let most = bases.config.knowledge.max_documents;
+    BaseError::Full(format!("A knowledge base has {most} documents at most"))
+}
+
+/// Inserts a document and enqueues what reads it. Its row has to be charged by the same transaction.
+pub(crate) async fn insert_queued(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    base: &str,
+    document: &Document,
+    original: Option<&NewContent>,
+) -> Result<(), StoreError> {
     store::insert_document(transaction, base, document).await?;
     if let Some(original) = original {
         original.store(bases, transaction, &document.id).await?;
@@ -318,5 +355,5 @@ async fn insert_in(
         };
         jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
     }
-    rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
+    Ok(())
 }

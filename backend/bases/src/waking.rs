@@ -22,7 +22,7 @@ use super::{
     embedding::Embed,
     outage,
     rewriting::Rewrite,
-    store::{self, BlockedDocument},
+    store::{self, BlockedDocument, DocumentPlace},
 };
 
 /// When it is looked again, while what was queued may not take the room that another document would have found.
@@ -84,7 +84,7 @@ impl Job for Wake {
 
 impl Wake {
     async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
-        let (mut after, mut planned) = ((i64::MIN, String::new()), Planned::default());
+        let (mut after, mut planned) = (DocumentPlace::first(), Planned::default());
         let mut has_skipped = false;
         loop {
             let transaction = bases.store.begin().await?;
@@ -106,8 +106,7 @@ impl Wake {
                     channel::queue(bases, &transaction, &tenant, &folder).await?;
                 }
             }
-            let place = (after.0, after.1.as_str());
-            let blocked = store::blocked_documents(&transaction, base, place, PAGE).await?;
+            let blocked = store::blocked_documents(&transaction, base, &after, PAGE).await?;
             let is_last = (blocked.len() as i64) < PAGE;
             for document in &blocked {
                 if planned.takes(&state, characters, document) {
@@ -117,7 +116,10 @@ impl Wake {
                 }
             }
             if let Some(last) = blocked.into_iter().next_back() {
-                after = (last.created_at, last.id);
+                after = DocumentPlace {
+                    created_at: last.created_at,
+                    id: last.id,
+                };
             }
             transaction.commit().await?;
             bases.kernel.jobs.wake();

@@ -31,8 +31,8 @@ pub fn bundle(
     streamed_bundle(blobs, (name, text), files)
 }
 
-/// Like [`bundle`], of a text that comes in pieces, and of files of which it is told while they are sent: the first of them is asked for
-/// behind the text. Breaks off when one of these streams fails.
+/// Like [`bundle`], with a text and a list of files that are streams. The list is polled after the end of the text. Breaks off when one of
+/// these streams fails.
 pub fn streamed_bundle<E: Into<BoxError> + 'static>(
     blobs: Blobs,
     text: (

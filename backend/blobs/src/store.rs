@@ -120,7 +120,7 @@ pub(super) async fn doom_abandoned(
     Ok(())
 }
 
-/// Has what is pending since a time after `latest`, by a clock that was ahead, be pending since now. It may be written still, by a node whose
+/// Resets to now since when files are pending, where that is after `latest`, by a clock that was ahead. They may be written still, by a node whose
 /// clock is ahead.
 pub(super) async fn bring_back(
     db: &impl Executor,

@@ -8,7 +8,6 @@ use colloquy_accounts::{
 };
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{CharacterInput, ConversationLanguage};
-use colloquy_store::Transaction;
 
 use super::{
     bill,
@@ -21,10 +20,20 @@ use crate::Calls;
 
 /// The most bytes that the characters and parameters of the calls of a publishable key have until the calls begin. They count in the storage
 /// of the partner, which a stranger could fill otherwise.
-const MAX_UNBEGUN_BYTES: i64 = 32 * 1024 * 1024;
+const MAX_UNBEGUN_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The most of them that the calls have that were created from one network, so that one stranger does not shut out all other visitors.
-const MAX_UNBEGUN_BYTES_OF_NETWORK: i64 = 8 * 1024 * 1024;
+const MAX_UNBEGUN_BYTES_OF_NETWORK: u64 = 8 * 1024 * 1024;
+
+/// The storage of a partner divided by this bounds the calls of all its publishable keys that have not begun, so that they leave room to the
+/// partner however little it may store.
+const UNBEGUN_PART: u64 = 2;
+
+/// The storage of a partner divided by this bounds those of them that were created from one network.
+const UNBEGUN_PART_OF_NETWORK: u64 = 8;
+
+/// The minimum of both parts, beside the bytes of the call's character, which the partner chose: room for an ordinary call.
+const LEAST_UNBEGUN_BYTES: u64 = 64 * 1024;
 
 /// Creates a call. Returns it with `x-ratelimit-*` of the quota that pays for it, and `X-Colloquy-Warning` when the knowledge
 /// base of its character is not found.
@@ -105,7 +114,9 @@ pub(super) async fn create(
     storage::charge_text(calls, &transaction, &partner, bytes).await?;
     // The sum of the partner is locked, so calls that are placed together see each other.
     if let Some((key, network)) = &origin.page {
-        check_unbegun(&transaction, key, *network).await?;
+        let unbegun = store::unbegun_bytes(&transaction, partner.as_str(), key, *network).await?;
+        let storage = storage::limit(calls, &transaction, &partner).await?;
+        check_unbegun(&unbegun, storage, row.bytes_of_character())?;
     }
     transaction.commit().await?;
     if let Some(reservation) = reservation {
@@ -119,19 +130,39 @@ pub(super) async fn create(
     Ok((row, headers))
 }
 
-/// Checks what the calls of a publishable key have that have not begun, the one that the transaction has inserted among them.
-async fn check_unbegun(
-    transaction: &Transaction,
-    page_key: &str,
-    network: IpAddr,
-) -> Result<(), CreateError> {
-    let UnbegunBytes { of_key, of_network } =
-        store::unbegun_bytes(transaction, page_key, network).await?;
-    if of_network > MAX_UNBEGUN_BYTES_OF_NETWORK {
-        return Err(refused(Bound::UnbegunOfNetwork).into());
-    }
-    if of_key > MAX_UNBEGUN_BYTES {
-        return Err(refused(Bound::Unbegun).into());
+/// Checks the bytes of the calls of publishable keys that have not begun, a new one among them, against their bounds. `storage` is how many
+/// bytes the partner may store, and `bytes_of_character` belongs to the new call.
+fn check_unbegun(
+    unbegun: &UnbegunBytes,
+    storage: u64,
+    bytes_of_character: usize,
+) -> Result<(), Bound> {
+    let least = LEAST_UNBEGUN_BYTES + bytes_of_character as u64;
+    let part = |divisor: u64| (storage / divisor).max(least);
+    let UnbegunBytes {
+        of_key,
+        of_network,
+        of_partner,
+        of_partner_network,
+    } = *unbegun;
+    let bounds = [
+        (
+            of_network,
+            MAX_UNBEGUN_BYTES_OF_NETWORK,
+            Bound::UnbegunOfNetwork,
+        ),
+        (
+            of_partner_network,
+            part(UNBEGUN_PART_OF_NETWORK),
+            Bound::UnbegunStorageOfNetwork,
+        ),
+        (of_key, MAX_UNBEGUN_BYTES, Bound::Unbegun),
+        (of_partner, part(UNBEGUN_PART), Bound::UnbegunStorage),
+    ];
+    for (bytes, most, bound) in bounds {
+        if bytes.max(0).unsigned_abs() > most {
+            return Err(refused(bound));
+        }
     }
     Ok(())
 }
@@ -173,4 +204,60 @@ fn tenant(principal: &Principal, request: &CreateCall) -> Result<Tenant, CreateE
         }
     };
     Ok(principal.tenant(&partner)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    /// Checks calls of so many bytes, of the network, of the key and of the partner.
+    fn check(
+        of_network: u64,
+        of_key: u64,
+        of_partner: u64,
+        storage: u64,
+        character: usize,
+    ) -> Result<(), Bound> {
+        let unbegun = UnbegunBytes {
+            of_key: storage::counted(of_key),
+            of_network: storage::counted(of_network),
+            of_partner: storage::counted(of_partner),
+            of_partner_network: storage::counted(of_network),
+        };
+        check_unbegun(&unbegun, storage, character)
+    }
+
+    #[test]
+    fn calls_that_have_not_begun_have_constants_and_parts_of_the_storage() {
+        let check_in = |storage: u64| {
+            move |of_network: u64, of_key: u64, of_partner: u64| {
+                check(of_network, of_key, of_partner, storage, 0)
+            }
+        };
+        let large = check_in(100 * 1024 * MIB);
+        assert_eq!(large(8 * MIB, 32 * MIB, 900 * MIB), Ok(()));
+        let refused = Err(Bound::UnbegunOfNetwork);
+        assert_eq!(large(8 * MIB + 1, 8 * MIB + 1, 8 * MIB + 1), refused);
+        let refused = Err(Bound::Unbegun);
+        assert_eq!(large(MIB, 32 * MIB + 1, 32 * MIB + 1), refused);
+
+        let small = check_in(8 * MIB);
+        assert_eq!(small(MIB, 4 * MIB, 4 * MIB), Ok(()));
+        let refused = Err(Bound::UnbegunStorageOfNetwork);
+        assert_eq!(small(MIB + 1, MIB + 1, MIB + 1), refused);
+        let refused = Err(Bound::UnbegunStorage);
+        assert_eq!(small(MIB, 2 * MIB, 4 * MIB + 1), refused);
+    }
+
+    #[test]
+    fn an_ordinary_call_has_room_in_any_storage() {
+        let check = |bytes: u64, character: usize| check(bytes, bytes, bytes, 1_000, character);
+        assert_eq!(check(65_536, 0), Ok(()));
+        assert_eq!(check(65_537, 0), Err(Bound::UnbegunStorageOfNetwork));
+        // Whatever character the partner has chosen.
+        assert_eq!(check(965_536, 900_000), Ok(()));
+        assert!(check(965_537, 900_000).is_err());
+    }
 }

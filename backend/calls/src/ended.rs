@@ -1,6 +1,7 @@
 //! The SQL of calls that are over: retention, the bound of those without media, deletion.
 
 use colloquy_accounts::{Tenant, storage};
+use colloquy_kernel::Base;
 use colloquy_store::{Dialect, Executor, Store, StoreError, Transaction, statement};
 
 use super::store::{CLEARED, NODE_LOST};
@@ -15,8 +16,27 @@ const MAX_SILENT_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a call whose node is out of reach is kept at least, in milliseconds: the node may still live, and tell how the call ended.
 const LOST_HELD_MS: i64 = 10 * 60_000;
 
-/// How far a clock may be ahead of this node's and be right, in milliseconds. Whatever presumed a call lost at a later time was wrong.
-const AHEAD_MS: i64 = 3_600_000;
+/// The times by which calls are held that were presumed lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// Those that were presumed lost at this time or before are held no longer.
+    until: i64,
+    /// Those that were presumed lost after this were so by a clock that was ahead, and are not held.
+    pub(super) latest: i64,
+}
+
+impl Held {
+    /// The times as of now.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub(super) async fn now(base: &Base) -> Result<Self, StoreError> {
+        Ok(Self {
+            until: base.clock.now_ms() - LOST_HELD_MS,
+            latest: base.latest_now_ms().await?,
+        })
+    }
+}
 
 /// The condition of calls that can be deleted: those that are over, unless they were presumed lost (`$3`) between `$4` and `$5`.
 const OVER: &str = "state IN ('completed', 'error') \
@@ -95,7 +115,7 @@ pub(super) struct DeletedCall {
 pub(super) async fn bound_silent(
     transaction: &Transaction,
     page_key: &str,
-    now: i64,
+    held: Held,
 ) -> Result<(), StoreError> {
     loop {
         // The index has all of it, also calls that a node of an earlier version ended again with media, which are not deleted.
@@ -104,12 +124,16 @@ pub(super) async fn bound_silent(
         let mut excess = kept.await?.saturating_sub(MAX_SILENT_BYTES);
         if excess > 0 {
             // Nothing else makes room for those whose outcomes may still come.
-            excess = excess.saturating_sub(held_silent(transaction, page_key, now).await?);
+            excess = excess.saturating_sub(held_silent(transaction, page_key, held).await?);
         }
         if excess == 0 {
             return Ok(());
         }
-        let deleted = delete_oldest_silent(transaction, page_key, excess, now).await?;
+        // They would be the newest for as long as the clock was ahead.
+        let mut deleted = delete_oldest_silent(transaction, page_key, excess, held, true).await?;
+        if deleted.is_empty() {
+            deleted = delete_oldest_silent(transaction, page_key, excess, held, false).await?;
+        }
         if deleted.is_empty() {
             // Other transactions are deleting them, or the outcomes of all may still come.
             return Ok(());
@@ -126,25 +150,26 @@ pub(super) async fn bound_silent(
 }
 
 /// Returns how many bytes the calls of a publishable key have that [`NOT_HELD`] leaves out.
-async fn held_silent(db: &impl Executor, page_key: &str, now: i64) -> Result<u64, StoreError> {
+async fn held_silent(db: &impl Executor, page_key: &str, held: Held) -> Result<u64, StoreError> {
     let sql = "SELECT CAST(COALESCE(SUM(silent_bytes), 0) AS BIGINT) FROM calls \
                WHERE page_key = $1 AND silent_bytes > 0 AND ended_at > $3 AND ended_at <= $4 AND error_code = $2";
     let values = [
         page_key.into(),
         NODE_LOST.into(),
-        (now - LOST_HELD_MS).into(),
-        (now + AHEAD_MS).into(),
+        held.until.into(),
+        held.latest.into(),
     ];
     db.fetch_count(statement(sql, values)).await
 }
 
-/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]. Each has 1 KiB at least, so no more rows than that
-/// takes are locked.
+/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]: of those that ended by a clock ahead, or of the
+/// others. Each has 1 KiB at least, so no more rows than that takes are locked.
 async fn delete_oldest_silent(
     db: &impl Executor,
     page_key: &str,
     excess: u64,
-    now: i64,
+    held: Held,
+    by_a_clock_ahead: bool,
 ) -> Result<Vec<DeletedCall>, StoreError> {
     let lock = match db.dialect() {
         // Whoever deletes one of them waits for the sum of the partner, which this transaction holds; so locked rows are passed over.
@@ -152,9 +177,10 @@ async fn delete_oldest_silent(
         // There is one writer at a time.
         Dialect::Sqlite => "",
     };
+    let side = if by_a_clock_ahead { ">" } else { "<=" };
     let sql = format!(
         "WITH oldest AS MATERIALIZED (SELECT id, ended_at, silent_bytes FROM calls WHERE page_key = $1 AND silent_bytes > 0 \
-         AND {WITHOUT_MEDIA} AND {NOT_HELD} ORDER BY ended_at, id LIMIT $3 {lock}), \
+         AND {WITHOUT_MEDIA} AND {NOT_HELD} AND ended_at {side} $6 ORDER BY ended_at, id LIMIT $3 {lock}), \
          summed AS (SELECT id, SUM(silent_bytes) OVER (ORDER BY ended_at, id) - silent_bytes AS older_bytes FROM oldest) \
          DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) RETURNING partner, ended_bytes AS bytes"
     );
@@ -163,8 +189,8 @@ async fn delete_oldest_silent(
         storage::counted(excess).into(),
         storage::counted(excess / 1024 + 1).min(AT_ONCE).into(),
         NODE_LOST.into(),
-        (now - LOST_HELD_MS).into(),
-        (now + AHEAD_MS).into(),
+        held.until.into(),
+        held.latest.into(),
     ];
     db.fetch_all(statement(sql, values)).await
 }
@@ -175,15 +201,15 @@ pub(super) async fn bound_pages(
     store: &Store,
     partner: &str,
     most: u64,
-    now: i64,
+    held: Held,
 ) -> Result<u64, StoreError> {
     let mut purged = 0;
     loop {
         let transaction = store.begin_patient().await?;
         let sql = "SELECT CAST(COALESCE(SUM(ended_bytes), 0) AS BIGINT) FROM calls \
                    WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0";
-        let held = transaction.fetch_count(statement(sql, [partner.into()]));
-        let excess = held.await?.saturating_sub(most);
+        let kept = transaction.fetch_count(statement(sql, [partner.into()]));
+        let excess = kept.await?.saturating_sub(most);
         if excess == 0 {
             return Ok(purged);
         }
@@ -199,8 +225,8 @@ pub(super) async fn bound_pages(
             storage::counted(excess).into(),
             AT_ONCE.into(),
             NODE_LOST.into(),
-            (now - LOST_HELD_MS).into(),
-            (now + AHEAD_MS).into(),
+            held.until.into(),
+            held.latest.into(),
         ];
         let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
         if deleted.is_empty() {
@@ -219,13 +245,13 @@ pub(super) async fn is_over(
     db: &impl Executor,
     tenant: Option<&Tenant>,
     id: &str,
-    now: i64,
+    held: Held,
 ) -> Result<Option<bool>, StoreError> {
     let sql = format!(
         "SELECT CAST(CASE WHEN {OVER} THEN 1 ELSE 0 END AS BIGINT) FROM calls WHERE {REACHED}"
     );
     let over: Option<i64> = db
-        .fetch_scalar(statement(sql, reached(tenant, id, now)))
+        .fetch_scalar(statement(sql, reached(tenant, id, held)))
         .await?;
     Ok(over.map(|over| over == 1))
 }
@@ -235,21 +261,22 @@ pub(super) async fn delete(
     db: &impl Executor,
     tenant: Option<&Tenant>,
     id: &str,
-    now: i64,
+    held: Held,
 ) -> Result<Option<DeletedCall>, StoreError> {
     let sql = format!(
         "DELETE FROM calls WHERE {REACHED} AND {OVER} RETURNING partner, ended_bytes AS bytes"
     );
-    db.fetch_one(statement(sql, reached(tenant, id, now))).await
+    db.fetch_one(statement(sql, reached(tenant, id, held)))
+        .await
 }
 
-fn reached(tenant: Option<&Tenant>, id: &str, now: i64) -> [colloquy_store::Value; 5] {
+fn reached(tenant: Option<&Tenant>, id: &str, held: Held) -> [colloquy_store::Value; 5] {
     let partner = tenant.map(|tenant| tenant.partner().as_str().to_owned());
     [
         id.into(),
         partner.into(),
         NODE_LOST.into(),
-        (now - LOST_HELD_MS).into(),
-        (now + AHEAD_MS).into(),
+        held.until.into(),
+        held.latest.into(),
     ]
 }

@@ -111,7 +111,10 @@ impl From<Bound> for ApiError {
                 message,
                 ..Self::rate_limited(RETRY_AFTER)
             },
-            Bound::Unbegun | Bound::UnbegunOfNetwork => Self {
+            Bound::Unbegun
+            | Bound::UnbegunOfNetwork
+            | Bound::UnbegunStorage
+            | Bound::UnbegunStorageOfNetwork => Self {
                 message,
                 ..Self::rate_limited(UNBEGUN_RETRY_AFTER)
             },

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use super::{
-    CallState, Outcome, bill, ended,
+    CallState, Outcome, bill,
+    ended::{self, Held},
     store::{self, CallRow, End},
     view,
 };
@@ -82,6 +83,7 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         transcript: (completed && !outcome.transcript.is_empty()).then_some(lines),
         now,
     };
+    let held = Held::now(&calls.kernel).await?;
     let transaction = calls.store.begin().await?;
     let Some(stored) = store_end(&transaction, id, &end).await? else {
         return Ok(());
@@ -121,7 +123,7 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
     }
     storage::release(&transaction, &row.partner, Sum::Texts, released).await?;
     if let Some(page_key) = row.page_key.as_deref().filter(|_| row.silent_bytes > 0) {
-        ended::bound_silent(&transaction, page_key, end.now).await?;
+        ended::bound_silent(&transaction, page_key, held).await?;
     }
     transaction.commit().await?;
     calls.kernel.jobs.wake();

@@ -8,7 +8,10 @@ use colloquy_accounts::{
 use colloquy_kernel::Base;
 use colloquy_store::StoreError;
 
-use super::{ended, error::DeleteError};
+use super::{
+    ended::{self, Held},
+    error::DeleteError,
+};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a call in which media never flowed is kept, in days, if calls are kept longer: one that nobody joined, or whose client only sent
@@ -28,8 +31,9 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
     let silent_since = now - kept_days.min(SILENT_DAYS) * DAY_MS;
     ended::clear(&base.store, kept_since, silent_since).await?;
     let mut purged = ended::purge(&base.store, kept_since, silent_since).await?;
+    let held = Held::now(base).await?;
     for (partner, most) in storage::half_full(base).await? {
-        let deleted = ended::bound_pages(&base.store, &partner, most, now).await?;
+        let deleted = ended::bound_pages(&base.store, &partner, most, held).await?;
         if deleted > 0 {
             tracing::warn!(
                 partner,
@@ -51,15 +55,15 @@ pub(super) async fn delete(
     tenant: Option<&Tenant>,
     id: &str,
 ) -> Result<(), DeleteError> {
-    let now = base.clock.now_ms();
-    match ended::is_over(base.store.db(), tenant, id, now).await? {
+    let held = Held::now(base).await?;
+    match ended::is_over(base.store.db(), tenant, id, held).await? {
         None => return Err(DeleteError::Unknown),
         Some(false) => return Err(DeleteError::Open),
         // No call that is over begins again.
         Some(true) => {}
     }
     let transaction = base.store.begin().await?;
-    let deleted = ended::delete(&transaction, tenant, id, now).await?;
+    let deleted = ended::delete(&transaction, tenant, id, held).await?;
     let call = deleted.ok_or(DeleteError::Unknown)?;
     storage::release(&transaction, &call.partner, Sum::Texts, call.bytes).await?;
     transaction.commit().await?;

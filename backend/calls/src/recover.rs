@@ -9,7 +9,11 @@ use colloquy_accounts::{
 use colloquy_kernel::node;
 use colloquy_store::StoreError;
 
-use super::{bill, ended, store};
+use super::{
+    bill,
+    ended::{self, Held},
+    store,
+};
 use crate::Calls;
 
 /// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
@@ -21,7 +25,7 @@ use crate::Calls;
 /// The database's failure.
 pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let now = calls.clock.now_ms();
-    let latest = calls.kernel.latest_now_ms().await?;
+    let held = Held::now(&calls.kernel).await?;
     let lost_before = node::lost_before(&calls.kernel).await?;
     let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
@@ -42,8 +46,10 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
         };
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
     }
-    let not_joined = store::end_not_joined(&transaction, now, latest).await?;
-    let ahead = not_joined.iter().filter(|call| call.created_at > latest);
+    let not_joined = store::end_not_joined(&transaction, now, held.latest).await?;
+    let ahead = not_joined
+        .iter()
+        .filter(|call| call.created_at > held.latest);
     let ahead = ahead.count();
     for call in &not_joined {
         released.push((call.partner.clone(), call.character_bytes));
@@ -52,7 +58,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     }
     storage::release_texts(&transaction, released).await?;
     for page_key in &silent {
-        ended::bound_silent(&transaction, page_key, now).await?;
+        ended::bound_silent(&transaction, page_key, held).await?;
     }
     transaction.commit().await?;
     if !lost.is_empty() {

@@ -83,6 +83,18 @@ pub enum Bound {
          once some of them have begun or expired"
     )]
     UnbegunOfNetwork,
+    /// The calls of all publishable keys of the partner that have not begun hold as much of its storage as they may.
+    #[error(
+        "Calls of publishable keys that have not begun hold as much of the storage of their partner as they may; try again once some of them \
+         have begun or expired"
+    )]
+    UnbegunStorage,
+    /// Those of them that were created from one network do.
+    #[error(
+        "Calls of publishable keys from this network that have not begun hold as much of the storage of their partner as they may; try again \
+         once some of them have begun or expired"
+    )]
+    UnbegunStorageOfNetwork,
 }
 
 impl Bound {
@@ -95,6 +107,8 @@ impl Bound {
             Self::Connecting => "connecting",
             Self::Unbegun => "unbegun",
             Self::UnbegunOfNetwork => "unbegun_network",
+            Self::UnbegunStorage => "unbegun_storage",
+            Self::UnbegunStorageOfNetwork => "unbegun_storage_network",
         }
     }
 }

@@ -103,7 +103,9 @@ where
             (STORAGE_LIMIT_REACHED)"),
         (status = 429, description = "RATE_LIMITED, also by calls at a time and, with a publishable key, beyond the part of its rate that one \
             address has, a quarter by default, or QUOTA_EXHAUSTED; Retry-After says when to ask again. The calls of a publishable key \
-            that have not begun have 32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB"),
+            that have not begun have 32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB; \
+            where that is less, those of all publishable keys of a partner have half of its storage, and from one network an eighth, but room for one \
+            call with 64 KiB of parameters in any case"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]

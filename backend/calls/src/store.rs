@@ -79,6 +79,11 @@ impl CallRow {
         )
     }
 
+    /// How many bytes its character has.
+    pub(super) fn bytes_of_character(&self) -> usize {
+        self.character_json.len()
+    }
+
     /// The longest it may last.
     pub(super) fn time_limit(&self) -> Duration {
         Duration::from_secs(self.time_limit_seconds.unsigned_abs())
@@ -115,24 +120,43 @@ const LISTED: &str = "id, partner, state, character_reference, '' AS character_j
                       ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, \
                       call_seconds, server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
 
-/// The bytes of the characters and parameters of calls of a publishable key that have not begun.
+/// The bytes of the characters and parameters of calls of publishable keys that have not begun.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct UnbegunBytes {
+    /// Those of the calls of one key.
     pub(super) of_key: i64,
-    /// Those of the calls that were created from one network.
+    /// Those of the calls of the key that were created from one network.
     pub(super) of_network: i64,
+    /// Those of the calls of all publishable keys of the partner.
+    pub(super) of_partner: i64,
+    /// Those of the calls of all publishable keys of the partner that were created from the network.
+    pub(super) of_partner_network: i64,
 }
 
-/// Adds up what the calls of a publishable key have that have not begun, and those among them that were created from `network`.
+/// Adds up what the calls of the publishable keys of a partner have that have not begun: of all of them and of `page_key`, and those among them
+/// that were created from `network`.
 pub(super) async fn unbegun_bytes(
     db: &impl Executor,
+    partner: &str,
     page_key: &str,
     network: IpAddr,
 ) -> Result<UnbegunBytes, StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(character_bytes), 0) AS BIGINT) AS of_key, \
-               CAST(COALESCE(SUM(CASE WHEN page_network = $2 THEN character_bytes ELSE 0 END), 0) AS BIGINT) AS of_network \
-               FROM calls WHERE page_key = $1 AND state = 'starting'";
-    let values = [page_key.into(), network.to_string().into()];
+    let sum = |condition: &str| {
+        format!(
+            "CAST(COALESCE(SUM(CASE WHEN {condition} THEN c.character_bytes ELSE 0 END), 0) AS BIGINT)"
+        )
+    };
+    // The keys come first, so that the sums are read from the index of each key's calls. SQLite keeps the order of a cross join.
+    let sql = format!(
+        "SELECT {} AS of_key, {} AS of_network, {} AS of_partner, {} AS of_partner_network \
+         FROM api_keys k CROSS JOIN calls c \
+         WHERE k.partner = $1 AND k.kind = 'publishable' AND c.page_key = k.id AND c.page_key IS NOT NULL AND c.state = 'starting'",
+        sum("c.page_key = $2"),
+        sum("c.page_key = $2 AND c.page_network = $3"),
+        sum("TRUE"),
+        sum("c.page_network = $3"),
+    );
+    let values = [partner.into(), page_key.into(), network.to_string().into()];
     db.fetch_one(statement(sql, values))
         .await?
         .ok_or_else(|| StoreError::other("the sums of calls were not read"))

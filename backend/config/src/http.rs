@@ -6,7 +6,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Secret, secret::check_key};
+use super::{Secret, providers::check_url, secret::check_key};
 
 /// The HTTP server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -125,10 +125,7 @@ impl HttpConfig {
             ("public_url", &self.public_url),
             ("node_url", &self.node_url),
         ] {
-            let is_http = url
-                .as_ref()
-                .is_none_or(|url| matches!(url.scheme(), "http" | "https"));
-            ensure!(is_http, "http.{field}: use an http or https URL");
+            check_url(&format!("http.{field}"), url.as_ref())?;
         }
         Ok(())
     }

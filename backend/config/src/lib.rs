@@ -34,8 +34,8 @@ use figment::{
     providers::{Env, Format, Serialized, Toml},
 };
 use serde::{Deserialize, Serialize};
+use url::ParseError;
 
-use self::secret::check_key;
 pub use self::{
     analyses::AnalysesConfig,
     calls::CallsConfig,
@@ -58,6 +58,7 @@ pub use self::{
     voices::{VoiceWorkerConfig, VoicesConfig, is_voice_type},
     webhooks::{FetchConfig, WebhooksConfig},
 };
+use self::{providers::SERVICE_URL, secret::check_key, store::BLOB_URL};
 
 /// All settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -139,8 +140,15 @@ fn is_secret(name: &str) -> bool {
     )
 }
 
-/// The message about a setting, without the names of this program's types.
+/// The message about a setting, without the names of this program's types. A URL without a scheme, such as `127.0.0.1:8000/v1`, is told its form.
 fn plain(name: &str, message: &str) -> String {
+    if message.starts_with(&ParseError::RelativeUrlWithoutBase.to_string()) {
+        let form = match name {
+            "store.blob_url" => BLOB_URL,
+            _ => SERVICE_URL,
+        };
+        return form.to_owned();
+    }
     match message.split_once("expected struct ") {
         // It holds models by name.
         Some((before, _)) if name.starts_with("models.") => format!(

@@ -24,7 +24,8 @@ pub struct LimitsConfig {
     pub body_bytes: usize,
     /// The largest body of a text generation, which may hold images, in bytes.
     pub text_body_bytes: usize,
-    /// The memory of this node that all bodies may take while they are read and answered, in bytes. One partner alone may take half of it.
+    /// The memory of this node that all bodies may take while they are read and answered, in bytes, with stored responses that are read for
+    /// them, and WAV files and large answers until they are sent. One partner alone may take half of it.
     pub body_memory_bytes: usize,
     /// The memory of this node that the documents of characters may take with their indexes, in bytes: those of saved characters once
     /// each, while they are in use and for ten minutes after, unless others need it; those of inline characters while their request, message

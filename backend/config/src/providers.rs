@@ -12,9 +12,12 @@ use super::{ModelsConfig, Secret, secret::check_secret};
 /// The public name of the model that answers without a server.
 pub const EMBEDDED_MODEL: &str = "builtin/extractive";
 
+/// The form of the address of a service.
+pub(super) const SERVICE_URL: &str = "use an http or https URL";
+
 pub(super) fn check_url(setting: &str, url: Option<&Url>) -> anyhow::Result<()> {
     let known = url.is_none_or(|url| matches!(url.scheme(), "http" | "https"));
-    ensure!(known, "{setting}: use an http or https URL");
+    ensure!(known, "{setting}: {SERVICE_URL}");
     Ok(())
 }
 

@@ -13,6 +13,9 @@ use super::Secret;
 /// What does not stand for itself in the path of an SQLite URL.
 const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b':');
 
+/// The form of `store.blob_url`.
+pub(super) const BLOB_URL: &str = "use file:///PATH or s3://BUCKET/PREFIX";
+
 /// Database and files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -169,10 +172,7 @@ impl StoreConfig {
         if let Some(url) = &self.blob_url {
             let is_folder = url.scheme() == "file" && url.to_file_path().is_ok();
             let is_bucket = url.scheme() == "s3" && url.host_str().is_some();
-            ensure!(
-                is_folder || is_bucket,
-                "store.blob_url: use file:///PATH or s3://BUCKET/PREFIX"
-            );
+            ensure!(is_folder || is_bucket, "store.blob_url: {BLOB_URL}");
         }
         Ok(())
     }

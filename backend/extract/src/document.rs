@@ -23,6 +23,8 @@ pub struct Document {
     /// the Markdown, and that nobody can look at. Text of a Word 97-2003 document beside its body counts as one where some of it is lost. Of documents of Office 97 to 2003,
     /// charts and pictures that are not looked at count as well.
     pub unread_objects: u32,
+    /// How many formulas of a workbook (`.xlsx`) have no stored result, so that their cells are empty. In `.xls` files, each formula has one.
+    pub missing_results: u32,
 }
 
 /// A page whose text has to be recognized in its image.

@@ -48,7 +48,7 @@ impl fmt::Display for Bound {
 #[serde(rename_all = "snake_case")]
 pub enum ExtractError {
     /// The name has no extension that is accepted.
-    #[error("files of the type {0:?} are not supported")]
+    #[error("{}", unknown_extension(.0))]
     UnknownExtension(String),
     /// It is an archive, by its name or by what it holds.
     #[error("archives are not accepted: {0}")]
@@ -123,6 +123,14 @@ impl ExtractError {
             bound,
             most: most.try_into().unwrap_or(u64::MAX),
         }
+    }
+}
+
+fn unknown_extension(extension: &str) -> String {
+    match extension {
+        "" => "a file without an extension is not supported; end its name with that of its type, such as .pdf or .md"
+            .to_owned(),
+        extension => format!("files of the type {extension:?} are not supported"),
     }
 }
 

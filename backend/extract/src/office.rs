@@ -11,11 +11,13 @@ mod compound;
 mod diagram;
 mod drawings;
 mod equation;
+mod formulas;
 mod inserts;
 mod list_styles;
 mod metafile;
 mod notes;
 mod number_format;
+mod number_layout;
 mod numbers;
 mod objects;
 mod page_numbers;
@@ -79,6 +81,7 @@ fn read_open_xml(
     let mut language = Language::default();
     let mut slides = 0;
     let mut cells = 0;
+    let mut missing_results = 0_u32;
     let mut context = Context::default();
     let (mut notes, mut drawings, mut commented) = (None, vec![], HashMap::new());
     let parts = showing::of(&mut package, format)?;
@@ -116,6 +119,9 @@ fn read_open_xml(
     let mut margins = HashMap::new();
     let counted = package.counted(|name, xml| {
         let xml = commented.remove(&name).unwrap_or(xml);
+        if format == Format::Xlsx && rewrite::is_sheet(&xml) {
+            missing_results = missing_results.saturating_add(formulas::without_result(&xml));
+        }
         let xml = rewrite::rewritten(&name, xml, &context)?;
         language.look(&name, &xml);
         if name.starts_with("ppt/slides/slide") && name.ends_with(".xml") {
@@ -156,11 +162,16 @@ fn read_open_xml(
         put_before(&mut document, &drawings::of_templates(&mut package)?);
     }
     document.unread_objects = related.unread_count;
+    document.missing_results = missing_results;
     let has_something =
         document.markdown.contains(char::is_alphanumeric) || !document.unread.is_empty();
     match related.unread {
         Some(error) if is_empty => Err(error),
-        _ if has_something || !has_objects => Ok((document, has_pictures)),
+        _ if has_something => Ok((document, has_pictures)),
+        _ if missing_results > 0 => Err(ExtractError::failed(
+            "its formulas have no stored results: open and save the file in a spreadsheet program",
+        )),
+        _ if !has_objects => Ok((document, has_pictures)),
         _ => Err(ExtractError::failed(
             "it holds objects of other programs only, which are not read",
         )),

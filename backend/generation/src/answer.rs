@@ -1,6 +1,6 @@
 //! What the client gets in one body, and what streams and bodies have in common.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Json,
@@ -16,6 +16,7 @@ use colloquy_accounts::ledger::Outcome;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{self as formats, Ending, Tally};
 use colloquy_providers::{Model, ProviderError};
+use futures_util::stream;
 use serde_json::Value;
 
 use super::{bill::Bill, error::AnswerError, generate::StartedRequest, prepare::Prepared};
@@ -93,18 +94,20 @@ pub(super) async fn whole(
     Ok(Json(answer).into_response())
 }
 
-/// The events of a stored response, those behind a number.
+/// The events of a stored response, those behind a number. Each is written when its turn comes.
 pub(super) fn replayed(response: &Value, starting_after: Option<u64>) -> Response {
-    let mut out = BytesMut::new();
     // Events are numbered from 0 on; what ends the stream has no number.
-    let frames = formats::replay(response);
+    let mut frames = formats::replay(response);
     let told = starting_after.map_or(0, |number| {
         usize::try_from(number).map_or(usize::MAX, |number| number.saturating_add(1))
     });
-    for frame in &frames[told.min(frames.len().saturating_sub(1))..] {
+    let rest = frames.split_off(told.min(frames.len().saturating_sub(1)));
+    let written = rest.into_iter().map(|frame| {
+        let mut out = BytesMut::new();
         frame.write(&mut out);
-    }
-    event_stream(Body::from(out.freeze()))
+        Ok::<_, Infallible>(out.freeze())
+    });
+    event_stream(Body::from_stream(stream::iter(written)))
 }
 
 /// The response that a stream of events is.

@@ -187,6 +187,9 @@ pub(super) enum StoredError {
     /// The database has not taken it yet.
     #[error("the response is not stored yet")]
     NotStored,
+    /// There is no memory for it.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -197,6 +200,7 @@ impl From<StoredError> for ApiError {
         match error {
             StoredError::NotFound => Self::not_found("Response"),
             StoredError::NotStored => PrepareError::NotStored.into(),
+            StoredError::NoRoom(error) => error.into(),
             StoredError::Store(error) => error.into(),
         }
     }

@@ -70,7 +70,7 @@ fn kind_and_code(error: &ProviderError) -> (&'static str, &'static str) {
         ProviderErrorKind::Connect => ("server_error", "upstream_unreachable"),
         ProviderErrorKind::Cut => ("server_error", "upstream_cut"),
         ProviderErrorKind::Resting => ("server_error", "upstream_resting"),
-        ProviderErrorKind::Failed | ProviderErrorKind::Malformed => {
+        ProviderErrorKind::Failed | ProviderErrorKind::Malformed | ProviderErrorKind::Empty => {
             ("server_error", "upstream_error")
         }
     }
@@ -87,6 +87,7 @@ fn reason(error: &ProviderError) -> String {
         ProviderErrorKind::Cut => "The model's answer was cut off",
         ProviderErrorKind::Resting => "The model is not asked for a moment, after failures",
         ProviderErrorKind::Malformed => "The model's answer is malformed",
+        ProviderErrorKind::Empty => "The model gave no answer",
         ProviderErrorKind::Misconfigured | ProviderErrorKind::Rejected => {
             "The settings of this model are wrong; the operator of this server has to look at them"
         }

@@ -16,6 +16,7 @@
 //! - [`bill`]: what is reserved and settled
 //! - [`seal`]: what keeps the summaries of compacted conversations closed
 //! - [`stored`]: responses that later ones go on from
+//! - [`input_items`]: pages of what they were asked with
 //! - [`schema`]: the bodies, for the API's description
 //! - [`mod@reply`]: plain text, for calls and messages
 
@@ -26,6 +27,7 @@ mod embeddings;
 mod error;
 mod failure;
 mod generate;
+mod input_items;
 mod prepare;
 mod prompt;
 mod reply;

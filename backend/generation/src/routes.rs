@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::{
     Extension, Json,
     extract::{FromRef, FromRequestParts as _, Request as HttpRequest, State, WebSocketUpgrade},
-    http::{HeaderValue, StatusCode, header::UPGRADE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, UPGRADE},
+    },
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -14,25 +17,29 @@ use colloquy_accounts::{
     Accounts,
     quotas::{Quota, QuotaCaller},
 };
+use colloquy_base::json;
 use colloquy_formats::ModelApi;
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery, Arrival, extract,
     memory::{Share, off_thread},
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
+use colloquy_store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     answer, embeddings, generate,
+    input_items::{self, Page, PageQuery},
     prepare::{self, Requester},
     request::ClientRequest,
     schema::{
         ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, Compaction, CompactionRequest,
         ResponseEvent, ResponseObject, ResponseRequest, TextError,
     },
-    socket, stored,
+    socket,
+    stored::{self, StoredText},
 };
 use crate::Generation;
 
@@ -189,23 +196,48 @@ pub(crate) struct ReadQuery {
     get, path = "/v3/responses/{response}", tag = "text", params(("response" = String, Path), ReadQuery),
     responses(
         (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
-        (status = 400, body = TextError), (status = 401, body = TextError), (status = 404, body = TextError)
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 404, body = TextError),
+        (status = 503, body = TextError, description = "There is no memory for the response now; Retry-After says when to ask again")
     )
 )]
 pub(crate) async fn read_response(
     State(generation): State<Generation>,
     QuotaCaller(quota): QuotaCaller,
+    share: Option<Extension<Share>>,
     ApiPath(id): ApiPath<String>,
     ApiQuery(query): ApiQuery<ReadQuery>,
 ) -> Result<Response, ApiError> {
     if query.starting_after.is_some() && !query.stream {
         return Err(ApiError::invalid("starting_after", "only with stream=true"));
     }
-    let response = stored::read(&generation, &quota, &id).await?.response;
-    if query.stream {
-        return Ok(answer::replayed(&response, query.starting_after));
+    let memory = share.map(|Extension(share)| share);
+    let which = StoredText::Response;
+    let text = stored::text(&generation, &quota, &id, which, memory.as_ref()).await?;
+    if !query.stream {
+        return Ok(json_of(text.into_bytes()));
     }
-    Ok(Json(response).into_response())
+    let length = text.len();
+    let replay = move || -> Result<Response, ApiError> {
+        if let Some(memory) = &memory {
+            let weight = json::weigh(text.as_bytes()).bytes;
+            memory.grow(REPLAYED.saturating_mul(weight))?;
+        }
+        let response: Value = serde_json::from_str(&text).map_err(StoreError::malformed)?;
+        drop(text);
+        Ok(answer::replayed(&response, query.starting_after))
+    };
+    off_thread(length, replay).await?
+}
+
+/// How often a part of a stored response is held when its events are made, besides what reading it takes: a text stands in five events.
+const REPLAYED: usize = 5;
+
+/// An answer that is JSON already.
+fn json_of(mut text: Vec<u8>) -> Response {
+    // It may wait for its client for a while.
+    text.shrink_to_fit();
+    let json = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, json)], text).into_response()
 }
 
 /// How many tokens the input of a request has, as [`count_input_tokens`] tells it.
@@ -324,40 +356,56 @@ pub struct ItemList {
     params(("response" = String, Path), ItemsQuery),
     responses(
         (status = 200, body = ItemList), (status = 400, body = TextError), (status = 401, body = TextError),
-        (status = 404, body = TextError)
+        (status = 404, body = TextError),
+        (status = 503, body = TextError, description = "There is no memory for the items now; Retry-After says when to ask again")
     )
 )]
 pub(crate) async fn list_input_items(
     State(generation): State<Generation>,
     QuotaCaller(quota): QuotaCaller,
+    share: Option<Extension<Share>>,
     ApiPath(id): ApiPath<String>,
     ApiQuery(query): ApiQuery<ItemsQuery>,
-) -> Result<Json<ItemList>, ApiError> {
+) -> Result<Response, ApiError> {
     let limit = query.limit.unwrap_or(20);
     if !(1..=100).contains(&limit) {
         return Err(ApiError::invalid("limit", "must be 1 to 100"));
     }
-    let mut items = stored::read(&generation, &quota, &id)
-        .await?
-        .identified_input();
-    if query.order == Order::Desc {
-        items.reverse();
+    let query = PageQuery {
+        limit,
+        after: query.after,
+        order: query.order,
+    };
+    let memory = share.map(|Extension(share)| share);
+    let which = StoredText::Input;
+    let input = stored::text(&generation, &quota, &id, which, memory.as_ref()).await?;
+    let length = input.len();
+    let list = move || -> Result<Response, ApiError> {
+        // Reading counts for the text, its items and the answer. Items of many small values take more.
+        if let Some(memory) = &memory {
+            let weight = json::weigh(input.as_bytes()).bytes;
+            memory.grow(weight.saturating_sub(length))?;
+        }
+        let page = input_items::page(&id, &input, &query)?;
+        drop(input);
+        let page = page.ok_or_else(|| ApiError::invalid("after", "there is no such item"))?;
+        let text = serde_json::to_vec(&ItemList::from(page)).map_err(ApiError::internal)?;
+        Ok(json_of(text))
+    };
+    off_thread(length, list).await?
+}
+
+impl From<Page> for ItemList {
+    fn from(page: Page) -> Self {
+        let id_of = |item: &Value| Some(item.get("id")?.as_str()?.to_owned());
+        Self {
+            object: "list",
+            first_id: page.items.first().and_then(id_of),
+            last_id: page.items.last().and_then(id_of),
+            has_more: page.has_more,
+            data: page.items,
+        }
     }
-    let id_of = |item: &Value| Some(item.get("id")?.as_str()?.to_owned());
-    if let Some(after) = query.after {
-        let before = items.iter().position(|item| item["id"] == after);
-        let before = before.ok_or_else(|| ApiError::invalid("after", "there is no such item"))?;
-        items.drain(..=before);
-    }
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    Ok(Json(ItemList {
-        object: "list",
-        first_id: items.first().and_then(id_of),
-        last_id: items.last().and_then(id_of),
-        has_more,
-        data: items,
-    }))
 }
 
 /// A response that is not there any more.

@@ -1,6 +1,10 @@
 //! The SQL of stored responses.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    iter,
+};
 
 use colloquy_accounts::{
     quotas::Quota,
@@ -8,11 +12,11 @@ use colloquy_accounts::{
     storage::{self, Sum},
 };
 use colloquy_base::json;
-use colloquy_store::{Executor, Store, StoreError, statement};
+use colloquy_store::{Executor, Statement, Store, StoreError, statement};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::stored::{MAX_TURNS, StoredResponse, identified};
+use super::stored::{MAX_TURNS, StoredResponse, StoredText, identified};
 
 /// The query of the bytes of each stored response of the partner `$1`, for `storage::recount_texts`.
 pub const TEXTS: &str = "SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
@@ -99,21 +103,48 @@ async fn insert_response(
     Ok((inserted == 1).then_some(bytes))
 }
 
-pub(super) async fn find(
+/// The length of a text of a response, in bytes; `None` if there is no such response.
+pub(super) async fn text_bytes(
     db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
-) -> Result<Option<StoredResponse>, StoreError> {
-    let sql = "SELECT id, previous_id, input, response FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3";
-    let row: Option<Row> = db
-        .fetch_one(statement(sql, [id.into(), quota.into(), now.into()]))
-        .await?;
-    row.map(Row::parse).transpose()
+    which: StoredText,
+) -> Result<Option<u64>, StoreError> {
+    let sql = match which {
+        StoredText::Input => {
+            "SELECT CAST(octet_length(input) AS BIGINT) FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3"
+        }
+        StoredText::Response => {
+            "SELECT CAST(octet_length(response) AS BIGINT) FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3"
+        }
+    };
+    let values = [id.into(), quota.into(), now.into()];
+    let bytes: Option<i64> = db.fetch_scalar(statement(sql, values)).await?;
+    Ok(bytes.map(i64::unsigned_abs))
 }
 
-/// How long the responses are that lead to this one, with itself and their input: in characters, of which each has a byte
-/// at least.
+/// A text of a response; `None` if there is no such response.
+pub(super) async fn text(
+    db: &impl Executor,
+    quota: &str,
+    id: &str,
+    now: i64,
+    which: StoredText,
+) -> Result<Option<String>, StoreError> {
+    let sql = match which {
+        StoredText::Input => {
+            "SELECT input FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3"
+        }
+        StoredText::Response => {
+            "SELECT response FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3"
+        }
+    };
+    let values = [id.into(), quota.into(), now.into()];
+    db.fetch_scalar(statement(sql, values)).await
+}
+
+/// How long the responses are that lead to this one, with itself and their input, in bytes.
 pub(super) async fn chain_length(
     db: &impl Executor,
     quota: &str,
@@ -121,10 +152,10 @@ pub(super) async fn chain_length(
     now: i64,
 ) -> Result<u64, StoreError> {
     let sql = "WITH RECURSIVE turns (previous_id, length, back) AS ( \
-                 SELECT previous_id, length(input) + length(response), 0 FROM responses \
+                 SELECT previous_id, octet_length(input) + octet_length(response), 0 FROM responses \
                  WHERE id = $1 AND quota = $2 AND expires_at > $3 \
                  UNION ALL \
-                 SELECT r.previous_id, length(r.input) + length(r.response), t.back + 1 FROM responses r \
+                 SELECT r.previous_id, octet_length(r.input) + octet_length(r.response), t.back + 1 FROM responses r \
                  JOIN turns t ON r.id = t.previous_id \
                  WHERE r.quota = $2 AND r.expires_at > $3 AND t.back < $4) \
                SELECT CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM turns";
@@ -132,23 +163,27 @@ pub(super) async fn chain_length(
     db.fetch_count(statement(sql, values)).await
 }
 
-/// The responses that lead to this one, and itself; oldest first.
+/// The responses that lead to this one, and itself; oldest first. Databases copy the rows of a recursion and those that they sort,
+/// so the recursion finds ids alone, and the texts are sorted here.
 pub(super) async fn chain(
     db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
 ) -> Result<Chain, StoreError> {
-    let sql = "WITH RECURSIVE turns (id, previous_id, input, response, back) AS ( \
-                 SELECT id, previous_id, input, response, 0 FROM responses \
+    let sql = "WITH RECURSIVE turns (id, previous_id, back) AS ( \
+                 SELECT id, previous_id, 0 FROM responses \
                  WHERE id = $1 AND quota = $2 AND expires_at > $3 \
                  UNION ALL \
-                 SELECT r.id, r.previous_id, r.input, r.response, t.back + 1 FROM responses r \
+                 SELECT r.id, r.previous_id, t.back + 1 FROM responses r \
                  JOIN turns t ON r.id = t.previous_id \
                  WHERE r.quota = $2 AND r.expires_at > $3 AND t.back < $4) \
-               SELECT id, previous_id, input, response FROM turns ORDER BY back DESC";
+               SELECT r.id, r.previous_id, r.input, r.response, CAST(t.back AS BIGINT) AS back \
+               FROM turns t JOIN responses r ON r.id = t.id";
     let values = [id.into(), quota.into(), now.into(), (MAX_TURNS - 1).into()];
-    Ok(Chain(db.fetch_all(statement(sql, values)).await?))
+    let mut rows: Vec<Row> = db.fetch_all(statement(sql, values)).await?;
+    rows.sort_unstable_by_key(|row| Reverse(row.back));
+    Ok(Chain(rows))
 }
 
 /// Responses that lead to each other, as they are stored.
@@ -171,42 +206,57 @@ impl Chain {
     }
 }
 
-/// What holds the items of these ids: for each id the newest response with an output item of this id, and the input of the
-/// response that the id names. At most `most` characters of text are read in all.
+/// A query of what holds the items of these ids, `held (id, is_input, bytes)`: for each id the newest response with an output
+/// item of this id, and the input of the response that the id names. `select` stands behind it.
+fn held_by(quota: &str, ids: &[&str], now: i64, select: &str) -> Statement {
+    // Few lengths make few texts to prepare.
+    let padding = ids.len().next_power_of_two() - ids.len();
+    let last = ids.last().copied().unwrap_or_default();
+    let padded = ids.iter().copied().chain(iter::repeat_n(last, padding));
+    let rows = (0..ids.len() + padding).map(|row| format!("(${}, ${})", 2 * row + 3, 2 * row + 4));
+    let sql = format!(
+        "WITH wanted (id, response) AS (VALUES {}), \
+         held (id, is_input, bytes) AS ( \
+           SELECT r.id, FALSE, octet_length(r.response) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ( \
+             SELECT (SELECT MAX(i.response) FROM response_items i WHERE i.quota = $1 AND i.id = w.id) FROM wanted w) \
+           UNION ALL \
+           SELECT r.id, TRUE, octet_length(r.input) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
+           AND r.id IN (SELECT w.response FROM wanted w)) \
+         {select}",
+        rows.collect::<Vec<_>>().join(", ")
+    );
+    let mut values = vec![quota.into(), now.into()];
+    for id in padded {
+        values.push(id.into());
+        // An empty name is no response's.
+        values.push(response_in(id).unwrap_or_default().into());
+    }
+    statement(sql, values)
+}
+
+/// How long the texts are that hold the items of these ids, in bytes. There is at least one id.
+pub(super) async fn holding_bytes(
+    db: &impl Executor,
+    quota: &str,
+    ids: &[&str],
+    now: i64,
+) -> Result<u64, StoreError> {
+    let select = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM held";
+    db.fetch_count(held_by(quota, ids, now, select)).await
+}
+
+/// The texts that hold the items of these ids, newest first. There is at least one id.
 pub(super) async fn holding(
     db: &impl Executor,
     quota: &str,
     ids: &[&str],
     now: i64,
-    most: usize,
 ) -> Result<Holding, StoreError> {
-    let Some(last) = ids.last() else {
-        return Ok(Holding(Vec::new()));
-    };
-    // Few lengths make few texts to prepare.
-    let padding = ids.len().next_power_of_two() - ids.len();
-    let padded = || ids.iter().chain(std::iter::repeat_n(last, padding));
-    let rows = (0..ids.len() + padding).map(|row| format!("(${}, ${})", 2 * row + 4, 2 * row + 5));
-    let sql = format!(
-        "WITH wanted (id, response) AS (VALUES {}), \
-         held (id, is_input, text) AS ( \
-           SELECT r.id, FALSE, r.response FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ( \
-             SELECT (SELECT MAX(i.response) FROM response_items i WHERE i.quota = $1 AND i.id = w.id) FROM wanted w) \
-           UNION ALL \
-           SELECT r.id, TRUE, r.input FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
-           AND r.id IN (SELECT w.response FROM wanted w)), \
-         counted AS (SELECT id, is_input, text, SUM(length(text)) OVER (ORDER BY id DESC, is_input) AS total FROM held) \
-         SELECT id, is_input, CASE WHEN total <= $3 THEN text END AS text FROM counted ORDER BY id DESC, is_input",
-        rows.collect::<Vec<_>>().join(", ")
-    );
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut values = vec![quota.into(), now.into(), most.into()];
-    for id in padded() {
-        values.push((*id).into());
-        // An empty name is no response's.
-        values.push(response_in(id).unwrap_or_default().into());
-    }
-    Ok(Holding(db.fetch_all(statement(sql, values)).await?))
+    let select = "SELECT h.id, h.is_input, CASE WHEN h.is_input THEN r.input ELSE r.response END AS text \
+                  FROM held h JOIN responses r ON r.id = h.id";
+    let mut held: Vec<Held> = db.fetch_all(held_by(quota, ids, now, select)).await?;
+    held.sort_unstable_by(|a, b| b.id.cmp(&a.id).then(a.is_input.cmp(&b.is_input)));
+    Ok(Holding(held))
 }
 
 /// The response whose input an item of this id is in, of the ids that [`identified`] gives.
@@ -222,8 +272,7 @@ pub(super) struct Holding(Vec<Held>);
 struct Held {
     id: String,
     is_input: bool,
-    /// None of those that are too long with the newer ones.
-    text: Option<String>,
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -232,12 +281,11 @@ struct Output {
 }
 
 impl Holding {
-    /// The memory that they take once they are parsed, in bytes; `None` when they are longer than was to be read.
-    pub(super) fn weight(&self) -> Option<usize> {
-        self.0.iter().try_fold(0_usize, |sum, held| {
-            let weight = json::weigh(held.text.as_ref()?.as_bytes()).bytes;
-            Some(sum.saturating_add(weight))
-        })
+    /// The memory that they take once they are parsed, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let texts = self.0.iter().map(|held| held.text.as_bytes());
+        let weights = texts.map(|text| json::weigh(text).bytes);
+        weights.fold(0, usize::saturating_add)
     }
 
     /// The items of these ids, the newest of each.
@@ -245,10 +293,13 @@ impl Holding {
         let wanted: HashSet<&str> = ids.iter().copied().collect();
         let mut found = HashMap::new();
         for held in self.0 {
-            let text = held.text.unwrap_or_default();
+            let text = held.text;
             let items = if held.is_input {
-                let input = serde_json::from_str(&text).map_err(StoreError::malformed)?;
-                identified(&held.id, input)
+                let input: Vec<Value> =
+                    serde_json::from_str(&text).map_err(StoreError::malformed)?;
+                let items = input.into_iter().enumerate();
+                let items = items.map(|(index, item)| identified(&held.id, index, item));
+                items.collect::<Vec<_>>()
             } else {
                 let Output { output } =
                     serde_json::from_str(&text).map_err(StoreError::malformed)?;
@@ -301,6 +352,8 @@ struct Row {
     previous_id: Option<String>,
     input: String,
     response: String,
+    /// How many responses followed it.
+    back: i64,
 }
 
 impl Row {

@@ -36,8 +36,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 pub(super) const MAX_TURNS: i64 = 1_000;
 /// The most stored items that a request may refer to.
 const MAX_REFERENCES: usize = 1_000;
-/// How often what was said before is held: by the request, and by what the model is sent that is asked.
-const COPIES: usize = 2;
+/// How often what was said before is held: by the request, by the body for the model that is asked, and by that body's text. Reading
+/// a text takes as much: the database, its row and the text itself, and then the text, its items and the answer.
+const COPIES: usize = 3;
 
 /// A response as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,23 +53,23 @@ pub(super) struct StoredResponse {
     pub(super) response: Value,
 }
 
-impl StoredResponse {
-    /// The input, each item with an id.
-    pub(super) fn identified_input(self) -> Vec<Value> {
-        identified(&self.id, self.input)
-    }
+/// A text of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoredText {
+    /// The items that the client gave.
+    Input,
+    /// The response as the client got it.
+    Response,
 }
 
-/// The input items of a response, each with an id: clients give them none.
-pub(super) fn identified(response: &str, mut input: Vec<Value>) -> Vec<Value> {
-    let of = response.trim_start_matches("resp_");
-    for (index, item) in input.iter_mut().enumerate() {
-        if let Value::Object(item) = item {
-            item.entry("id")
-                .or_insert_with(|| format!("item_{of}_{index}").into());
-        }
+/// The input item of this index of a response, with an id: clients give them none.
+pub(super) fn identified(response: &str, index: usize, mut item: Value) -> Value {
+    if let Value::Object(item) = &mut item {
+        let of = response.trim_start_matches("resp_");
+        item.entry("id")
+            .or_insert_with(|| format!("item_{of}_{index}").into());
     }
-    input
+    item
 }
 
 /// Counts the bytes that are written to it.
@@ -262,13 +263,17 @@ pub(super) async fn conversation(
     }
     let (db, now) = (generation.store.db(), generation.clock.now_ms());
     let most = generation.config.limits.text_body_bytes;
-    if store::chain_length(db, &quota.id, id, now).await? > most as u64 {
+    let length = store::chain_length(db, &quota.id, id, now).await?;
+    if length > most as u64 {
         let message = format!("the conversation up to it is longer than {most} bytes");
         return Err(InvalidField::new("previous_response_id", message).into());
     }
+    // The texts count before they are read, and then what they become beyond that.
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    grow(memory, length)?;
     let chain = store::chain(db, &quota.id, id, now).await?;
     let weight = chain.weight();
-    grow(memory, weight)?;
+    grow(memory, weight.saturating_sub(length))?;
     let turns = chain.parsed()?;
     let Some(first) = turns.first() else {
         return Err(match is_pending(generation, id) {
@@ -315,12 +320,15 @@ pub(super) async fn resolve_references(
     }
     let (db, now) = (generation.store.db(), generation.clock.now_ms());
     let most = generation.config.limits.text_body_bytes;
-    let holding = store::holding(db, &quota.id, &ids, now, most).await?;
-    let weight = holding.weight().ok_or_else(|| {
+    let bytes = store::holding_bytes(db, &quota.id, &ids, now).await?;
+    if bytes > most as u64 {
         let message = format!("the responses that input refers to are longer than {most} bytes");
-        InvalidField::new("input", message)
-    })?;
-    grow(memory, weight)?;
+        return Err(InvalidField::new("input", message).into());
+    }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    grow(memory, bytes)?;
+    let holding = store::holding(db, &quota.id, &ids, now).await?;
+    grow(memory, holding.weight().saturating_sub(bytes))?;
     let items = holding.items(&ids)?;
     let resolved = request.resolve_references(|id| items.get(id).cloned());
     resolved.map_err(
@@ -341,26 +349,27 @@ fn is_pending(generation: &Generation, id: &str) -> bool {
     generation.kernel.journal.holds::<StoredBody>(id)
 }
 
-/// A response.
+/// Reads a text of a response as it is stored. What that takes counts before.
 ///
 /// # Errors
-/// When there is none, or the database fails.
-pub(super) async fn read(
+/// When there is no such response, there is no memory for the text, or the database fails.
+pub(super) async fn text(
     generation: &Generation,
     quota: &Quota,
     id: &str,
-) -> Result<StoredResponse, StoredError> {
-    let found = store::find(
-        generation.store.db(),
-        &quota.id,
-        id,
-        generation.clock.now_ms(),
-    )
-    .await?;
-    found.ok_or_else(|| match is_pending(generation, id) {
+    which: StoredText,
+    memory: Option<&Share>,
+) -> Result<String, StoredError> {
+    let (db, now) = (generation.store.db(), generation.clock.now_ms());
+    let missing = || match is_pending(generation, id) {
         true => StoredError::NotStored,
         false => StoredError::NotFound,
-    })
+    };
+    let bytes = store::text_bytes(db, &quota.id, id, now, which).await?;
+    let bytes = bytes.ok_or_else(missing)?;
+    grow(memory, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+    let text = store::text(db, &quota.id, id, now, which).await?;
+    text.ok_or_else(missing)
 }
 
 /// Deletes a response. Those that went on from it cannot be gone on from any more.

@@ -15,7 +15,13 @@ use colloquy_base::{clock::Clock, memory::MemoryPool};
 use colloquy_config::Config;
 use tokio_util::sync::CancellationToken;
 
-use super::{extract::forwarded_for, limits::network};
+use super::{
+    extract::{forwarded_address, forwarded_entry, forwarded_for},
+    limits::network,
+};
+
+/// Stands for the network of clients whose address a trusted proxy did not tell.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// What the layers around the routes share; cheap to clone.
 #[derive(Debug, Clone)]
@@ -83,11 +89,13 @@ fn peer(request: &Request) -> IpAddr {
 
 /// Returns the network of a client that is told from others: by a trusted proxy, or by a connection from a public address. Any other
 /// connection may be one of a proxy that the settings do not count, or of a container's gateway, and all clients come from there: `None`.
-/// Entries before the one that the outermost trusted proxy appended are the client's own claim and change nothing.
+/// Entries before the one that the outermost trusted proxy appended are the client's own claim and change nothing. If that one is no address,
+/// which the client may have brought about, the network is [`UNKNOWN`], which all such clients share.
 fn own_network(headers: &HeaderMap, trusted_proxies: usize, peer: IpAddr) -> Option<IpAddr> {
-    forwarded_for(headers, trusted_proxies)
-        .or_else(|| is_public(peer).then_some(peer))
-        .map(network)
+    match forwarded_entry(headers, trusted_proxies) {
+        Some(entry) => Some(forwarded_address(entry).map_or(UNKNOWN, network)),
+        None => is_public(peer).then(|| network(peer)),
+    }
 }
 
 /// Returns false for addresses of private networks, of this machine, and of networks behind a carrier's NAT (RFC 6598).
@@ -140,6 +148,25 @@ mod tests {
         assert_eq!(own(six, 1, "::1"), network("2001:db8:1:2::"));
         let mapped = Some("::ffff:192.0.2.1");
         assert_eq!(own(mapped, 1, "::1"), network("192.0.2.1"));
+    }
+
+    #[test]
+    fn clients_whose_address_a_trusted_proxy_does_not_tell_share_a_network() {
+        let unknown = Some(UNKNOWN.to_string());
+        for entry in ["junk", "", " ", "unknown", "6.6.6.6, junk", "6.6.6.6,"] {
+            for peer in ["127.0.0.1", "198.51.100.7"] {
+                assert_eq!(own(Some(entry), 1, peer), unknown, "{entry:?} {peer}");
+            }
+        }
+        let mut headers = HeaderMap::new();
+        let bytes = axum::http::HeaderValue::from_bytes(b"6.6.6.6, \xff").unwrap();
+        headers.insert("x-forwarded-for", bytes);
+        let network = own_network(&headers, 1, Ipv4Addr::LOCALHOST.into());
+        assert_eq!(network, Some(UNKNOWN));
+        let quoted = own(Some("\"[2001:db8:1:2:3::4]:443\""), 1, "127.0.0.1");
+        assert_eq!(quoted.as_deref(), Some("2001:db8:1:2::"));
+        // Fewer entries than trusted proxies.
+        assert_eq!(own(Some("junk"), 2, "127.0.0.1"), None);
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub struct ApiError {
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
+/// A cause that anybody can bring about at will and that the log was warned of a moment ago: it is logged at the level of debugging.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WarnedBefore(pub String);
+
 /// What few errors have.
 #[derive(Debug, Clone, Default)]
 pub struct Details {

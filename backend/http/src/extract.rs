@@ -3,7 +3,7 @@
 
 use std::{
     convert::Infallible,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use axum::{
@@ -223,23 +223,38 @@ pub fn client_network(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ClientNetwork>()?.0
 }
 
-/// Each proxy appends the address that it saw, so the entry of the outermost trusted one stands that many from the end.
-/// What stands before it is the client's own claim.
-pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {
-    if trusted_proxies == 0 {
-        return None;
-    }
-    let entry = headers
+/// Returns the entry of `X-Forwarded-For` that the outermost trusted proxy appended. Each proxy appends the address that it saw, so that entry
+/// stands that many from the end; what stands before it is the client's own claim.
+pub(super) fn forwarded_entry(headers: &HeaderMap, trusted_proxies: usize) -> Option<&[u8]> {
+    headers
         .get_all("x-forwarded-for")
         .iter()
         .rev()
         .flat_map(|value| value.as_bytes().rsplit(|&byte| byte == b','))
-        .nth(trusted_proxies - 1)?;
+        .nth(trusted_proxies.checked_sub(1)?)
+}
+
+/// Returns the address of an entry of `X-Forwarded-For`, which may have a port, and stand in quotes or brackets.
+pub(super) fn forwarded_address(entry: &[u8]) -> Option<IpAddr> {
     let entry = std::str::from_utf8(entry).ok()?.trim();
-    entry
-        .parse()
-        .ok()
-        .or_else(|| entry.parse::<SocketAddr>().ok().map(|address| address.ip()))
+    let quoted = entry.strip_prefix('"');
+    let entry = quoted
+        .and_then(|entry| entry.strip_suffix('"'))
+        .unwrap_or(entry);
+    if let Ok(address) = entry.parse::<SocketAddr>() {
+        return Some(address.ip());
+    }
+    let bracketed = entry.strip_prefix('[');
+    let bracketed = bracketed.and_then(|entry| entry.strip_suffix(']'));
+    match bracketed {
+        Some(address) => address.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => entry.parse().ok(),
+    }
+}
+
+/// Returns the address that the outermost trusted proxy saw, if it tells one.
+pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {
+    forwarded_entry(headers, trusted_proxies).and_then(forwarded_address)
 }
 
 #[cfg(test)]
@@ -283,5 +298,43 @@ mod tests {
         headers.insert("x-forwarded-for", value);
         assert_eq!(forwarded_for(&headers, 1), "1.2.3.4".parse().ok());
         assert_eq!(forwarded_for(&headers, 2), None);
+    }
+
+    #[test]
+    fn a_forwarded_address_may_have_a_port_quotes_and_brackets() {
+        for (entry, address) in [
+            (" 192.0.2.1 ", "192.0.2.1"),
+            ("192.0.2.1:1234", "192.0.2.1"),
+            ("\"192.0.2.1\"", "192.0.2.1"),
+            ("\"192.0.2.1:1234\"", "192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            (" \"[2001:db8::1]:443\"", "2001:db8::1"),
+            ("\"2001:db8::1\"", "2001:db8::1"),
+        ] {
+            let expected: IpAddr = address.parse().unwrap();
+            assert_eq!(
+                forwarded_address(entry.as_bytes()),
+                Some(expected),
+                "{entry}"
+            );
+        }
+        for entry in [
+            "",
+            " ",
+            "junk",
+            "unknown",
+            "unix:",
+            "\"",
+            "\"192.0.2.1",
+            "[192.0.2.1]",
+            "[2001:db8::1",
+            "192.0.2.1:99999",
+            "192.0.2.1.5",
+        ] {
+            assert_eq!(forwarded_address(entry.as_bytes()), None, "{entry}");
+        }
+        assert_eq!(forwarded_address(b"\xff192.0.2.1"), None);
     }
 }

@@ -25,7 +25,7 @@ mod storing;
 use axum::http::HeaderName;
 
 pub use edge::Edge;
-pub use error::ApiError;
+pub use error::{ApiError, WarnedBefore};
 pub use extract::{ApiJson, ApiPath, ApiQuery, ClientAddress};
 pub use interface::Interface;
 pub use observe::Arrival;

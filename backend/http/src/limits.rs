@@ -136,9 +136,9 @@ impl RateLimits {
             .take(&partner.to_owned(), at_least_one(shares))
     }
 
-    /// Returns true once a minute, for a warning that anybody can cause.
-    pub fn may_warn(&self) -> bool {
-        self.warnings.check(&String::new()).is_ok()
+    /// Returns true once a minute for each `subject`, for warnings that anybody can cause.
+    pub fn may_warn(&self, subject: &'static str) -> bool {
+        self.warnings.check(&subject.to_owned()).is_ok()
     }
 
     /// Counts a request with a publishable key against the share of its [`network`], until the result is dropped: while it is found out
@@ -464,6 +464,19 @@ mod tests {
             warnings: Limiter::new(per_minute(1), &addresses.clock.clone()),
             addresses,
         }
+    }
+
+    #[test]
+    fn each_warning_that_anybody_can_cause_is_given_once_a_minute() {
+        let (clock, Attempts { clock: shared, .. }) = attempts(1);
+        let limits = RateLimits::new(&LimitsConfig::default(), &shared);
+        assert!(limits.may_warn("one"));
+        assert!(!limits.may_warn("one"));
+        assert!(limits.may_warn("another"));
+        clock.advance(Duration::from_secs(59));
+        assert!(!limits.may_warn("one"));
+        clock.advance(Duration::from_secs(1));
+        assert!(limits.may_warn("one"));
     }
 
     #[tokio::test]

@@ -1,16 +1,20 @@
 //! Room for bodies: how much memory all requests together may take for what they were sent, and how it is shared.
 //!
 //! A body counts while it is read, with what has arrived of it; then with what it becomes, until its request is answered.
-//! One partner alone gets half of the room, the next one half of what is left ([`colloquy_base::memory`]). Messages of a
-//! WebSocket count by frame instead ([`intake`](crate::intake)).
+//! A large answer that is there as a whole counts until it is sent, as far as its request has counted before: handlers
+//! that read much for a small request take the memory of it themselves ([`Share::grow`]). One partner alone gets half of
+//! the room, the next one half of what is left ([`colloquy_base::memory`]). Messages of a WebSocket count by frame instead
+//! ([`intake`](crate::intake)).
 
 use std::{
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use axum::{
-    body::{Body, HttpBody as _},
+    body::{Body, HttpBody},
     extract::{Request, State},
     middleware::Next,
     response::Response,
@@ -18,6 +22,7 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use colloquy_base::json;
 pub use colloquy_base::memory::NoRoom;
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use tokio::task::spawn_blocking;
 
@@ -35,7 +40,7 @@ const FIRST_BYTES: usize = 16 * 1024;
 /// When this part of an announced body is there, room is made for all of it, so that it is not copied from one piece of
 /// memory to a larger one.
 const ARRIVED_PART: usize = 8;
-/// From here on a body is large.
+/// From here on a body is large, and so is an answer.
 const LARGE_BYTES: usize = 256 * 1024;
 /// Who is no partner; no identifier is written like this.
 const ADMINISTRATORS: &str = "*";
@@ -91,6 +96,16 @@ impl Share {
         }
         owner.1 += bytes;
         Ok(())
+    }
+
+    /// Gives back what is held beyond so many bytes.
+    fn shrink_to(&self, bytes: usize) {
+        let mut owner = self.0.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let beyond = owner.1.saturating_sub(bytes);
+        if beyond > 0 {
+            self.0.edge.bodies.give_back(&owner.0, beyond);
+            owner.1 -= beyond;
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -201,14 +216,142 @@ pub async fn off_thread<T: Send + 'static>(
     spawn_blocking(work).await.map_err(ApiError::internal)
 }
 
-/// Gives each request its share of the room, until it is answered.
+/// Gives each request its share of the room, until it is answered. A large answer keeps as much of it as it has bytes until
+/// they are sent.
 pub(super) async fn hold(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
     let share = Share::new(edge);
     request.extensions_mut().insert(share.clone());
     let response = next.run(request).await;
-    // Of a request whose whole answer is there, nothing is left.
-    if share.is_empty() || response.body().size_hint().exact().is_some() {
+    if share.is_empty() {
         return response;
     }
-    response.map(|body| Body::new(Guarded::new(body, share)))
+    let Some(bytes) = response.body().size_hint().exact() else {
+        return response.map(|body| Body::new(Guarded::new(body, share)));
+    };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes < LARGE_BYTES {
+        return response;
+    }
+    // Of the request nothing is left.
+    share.shrink_to(bytes);
+    response.map(|body| Body::new(CountedBody { body, share }))
+}
+
+/// The body of a large answer that is there as a whole. A connection takes all of it before it sends any, and drops the
+/// body then, so the bytes hold the share.
+struct CountedBody {
+    body: Body,
+    share: Share,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let counted = |bytes: Bytes| {
+            Bytes::from_owner(CountedBytes {
+                bytes,
+                _share: self.share.clone(),
+            })
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(counted))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Bytes of an answer. They count until the last reference to them is dropped.
+struct CountedBytes {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Extension, Router, middleware, routing::get};
+    use colloquy_base::clock::SystemClock;
+    use colloquy_config::Config;
+    use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    const MEMORY: usize = 4_000_000;
+    const PARTNER: &str = "acme";
+
+    /// Routes that take a megabyte of the partner's memory, and answer with fewer bytes: a large part of it, or few.
+    fn routes(edge: &Edge) -> Router {
+        let answer = |bytes: usize| {
+            get(move |Extension(share): Extension<Share>| async move {
+                share.belongs_to(Some(PARTNER));
+                share.grow(1_000_000)?;
+                Ok::<_, ApiError>(vec![b'x'; bytes])
+            })
+        };
+        Router::new()
+            .route("/large", answer(600_000))
+            .route("/small", answer(1_000))
+            .layer(middleware::from_fn_with_state(edge.clone(), hold))
+    }
+
+    async fn asked(routes: &Router, path: &str) -> Response {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        routes.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Returns true if the partner can take so many bytes.
+    fn is_free(edge: &Edge, bytes: usize) -> bool {
+        let share = Share::new(edge.clone());
+        share.belongs_to(Some(PARTNER));
+        share.grow(bytes).is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_counts_until_its_bytes_are_dropped() {
+        let mut config = Config::default();
+        config.limits.body_memory_bytes = MEMORY;
+        let edge = Edge::new(&config, Arc::new(SystemClock), CancellationToken::new());
+        let routes = routes(&edge);
+        let small = asked(&routes, "/small").await;
+        assert!(is_free(&edge, MEMORY / 2), "little is not counted");
+        drop(small);
+
+        // Of each 600,000 bytes are left: two of them, and the million of a third request are more than the half.
+        let mut large = asked(&routes, "/large").await;
+        assert!(is_free(&edge, 1_400_000) && !is_free(&edge, 1_400_001));
+        let second = asked(&routes, "/large").await;
+        assert_eq!(second.body().size_hint().exact(), Some(600_000));
+        let refused = asked(&routes, "/large").await;
+        assert_eq!(refused.status(), 503);
+        assert_eq!(refused.headers()["retry-after"], "2");
+        drop(second);
+
+        // As a connection does: it takes the bytes and drops the body.
+        let frame = large.body_mut().frame().await.unwrap().unwrap();
+        let bytes = frame.into_data().unwrap();
+        assert_eq!(bytes.len(), 600_000);
+        drop(large);
+        let part = bytes.slice(599_999..);
+        drop(bytes);
+        assert!(!is_free(&edge, 1_400_001), "a part keeps all of it");
+        drop(part);
+        assert!(is_free(&edge, MEMORY / 2));
+    }
 }

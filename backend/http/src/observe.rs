@@ -22,7 +22,7 @@ use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 use tracing::{Instrument as _, field::Empty};
 
-use super::{ApiError, Edge, extract::ClientNetwork};
+use super::{ApiError, Edge, WarnedBefore, extract::ClientNetwork};
 
 pub(super) const REQUEST_ID: &str = "x-request-id";
 
@@ -207,6 +207,13 @@ fn log_end(response: &Response, route: &str) {
                 code = error.code,
                 source = chain(&**source),
                 "request failed"
+            );
+        }
+        Some((error, source)) if source.is::<WarnedBefore>() => {
+            tracing::debug!(
+                code = error.code,
+                source = chain(&**source),
+                "request refused"
             );
         }
         Some((error, source)) => {

@@ -226,12 +226,12 @@ mod tests {
             (
                 "kb=x&limit=-1",
                 "limit",
-                "must be an integer in range, not `-1`",
+                "must be an integer of 0 to 4294967295, not `-1`",
             ),
             (
                 "kb=x&offset=128",
                 "offset",
-                "must be an integer in range, not `128`",
+                "must be an integer of -128 to 127, not `128`",
             ),
             (
                 "kb=x&dry_run=yes",
@@ -294,7 +294,7 @@ mod tests {
             (
                 path::<(String, u8)>(versions, "/a/versions/256").await,
                 "version",
-                "must be an integer in range, not `256`",
+                "must be an integer of 0 to 255, not `256`",
             ),
             (
                 path::<(String, bool)>(versions, "/a/versions/1").await,

@@ -3,17 +3,12 @@
 //! Lines that were wrapped are one text, headings are told from what stands below them, a row of a table is a sentence, and so are lines of a
 //! list that `<br>` parts. Blocks are read one at a time, so that a long document takes no more memory than its longest block.
 
-use std::borrow::Cow;
+mod lines;
 
 use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
 
-/// A line of this width may have been wrapped, so that its sentence goes on in the next line. Wide characters count twice.
-const WRAPPED_WIDTH: usize = 40;
-/// Words that end neither a sentence nor a heading (English), so that the next line goes on.
-const GOES_ON_AFTER: &[&str] = &[
-    "an", "the", "and", "or", "of", "to", "at", "by", "than", "into", "after", "before", "until",
-    "within", "during", "between", "its", "their", "our", "your",
-];
+use lines::{Joined, without_breaks};
+
 /// The longest comment, address or name in brackets inside of a line, in bytes.
 const MAX_BRACKET_BYTES: usize = 2_048;
 /// The most words of a line that is a heading without being marked as one.
@@ -183,13 +178,12 @@ impl<'a> Blocks<'a> {
     fn text(&mut self, start: usize, first: &'a str, content: &'a str) -> Block<'a> {
         let item = item(content);
         let mut text = item.unwrap_or(content).to_owned();
-        let mut last = first;
+        let mut joined = Joined::new(first);
         let mut kind = BlockKind::Text;
-        let mut lines = 1;
         let mut end = self.at;
         while let Some((line, after)) = self.line(self.at) {
             let next = unquoted(line);
-            let underlines = lines == 1 && item.is_none() && is_underline(next);
+            let underlines = joined.lines == 1 && item.is_none() && is_underline(next);
             if underlines {
                 let level = if next.starts_with('=') { 1 } else { 2 };
                 kind = BlockKind::Heading { level };
@@ -197,15 +191,14 @@ impl<'a> Blocks<'a> {
                 end = after;
                 break;
             }
-            if !goes_on(next) || !is_soft(last, next) {
+            if !joined.goes_on_in(line, &self.document[after..]) {
                 break;
             }
             if !(ends_wide(&text) && next.starts_with(is_wide)) {
                 text.push(' ');
             }
             text.push_str(next);
-            last = line;
-            lines += 1;
+            joined.push(line);
             self.at = after;
             end = after;
         }
@@ -214,7 +207,7 @@ impl<'a> Blocks<'a> {
             BlockKind::Text => plain(&without_breaks(text)),
             _ => plain(text),
         };
-        let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
+        let names_what_follows = kind == BlockKind::Text && item.is_none() && joined.lines == 1;
         if names_what_follows && looks_like_heading(&text) && self.has_more() {
             kind = BlockKind::Heading { level: UNMARKED };
         }
@@ -250,9 +243,11 @@ fn marked_heading(line: &str) -> Option<(u8, &str)> {
     is_marked.then(|| (level, title.trim().trim_end_matches('#').trim_end()))
 }
 
-/// The words of an item of a list.
+/// The words of an item of a list, or of a definition, which a colon stands in front of.
 fn item(line: &str) -> Option<&str> {
-    for mark in ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– "] {
+    for mark in [
+        "- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– ", ": ",
+    ] {
         if let Some(item) = line.strip_prefix(mark) {
             return Some(item.trim_start());
         }
@@ -323,87 +318,38 @@ fn picture(text: &str) -> Option<(&str, &str)> {
     Some((description, after))
 }
 
-/// Whether a line may belong to the paragraph before it.
-fn goes_on(line: &str) -> bool {
-    let begins_another = marked_heading(line).is_some()
-        || item(line).is_some()
-        || fence(line).is_some()
-        || is_rule(line)
-        || is_picture(line)
-        || line.starts_with('|');
-    !line.is_empty() && !begins_another
-}
-
-/// Whether a sentence goes on over the end of a line.
-fn is_soft(line: &str, next: &str) -> bool {
-    if line.ends_with("  ") || line.ends_with('\\') {
-        return false;
+/// Returns the text behind the links, code and emphasis that a line begins with, and the pictures among them; `None` if it begins otherwise.
+fn behind_marks(line: &str) -> Option<&str> {
+    let mut rest = behind_mark(line)?.trim_start();
+    while let Some(after) = behind_mark(rest).or_else(|| Some(picture(rest)?.1)) {
+        rest = after.trim_start();
     }
-    let width = |c: char| if is_wide(c) { 2 } else { 1 };
-    let line = line.trim();
-    let is_long = line.chars().map(width).sum::<usize>() >= WRAPPED_WIDTH;
-    let last = line.rsplit(char::is_whitespace).next().unwrap_or_default();
-    is_long
-        || GOES_ON_AFTER.contains(&last)
-        || line.ends_with(',')
-        || next.starts_with(char::is_lowercase)
+    Some(rest)
 }
 
-/// A paragraph with a comma for each `<br>` that ends a line of a list, and a blank for each that stands inside of a sentence. The lines stay
-/// one sentence: each of them says little without the first one ("Opening hours:").
-fn without_breaks(text: &str) -> Cow<'_, str> {
-    let Some((mut line, mut rest)) = split_at_break(text) else {
-        return Cow::Borrowed(text);
-    };
-    let is_sentence = plain(text).ends_with(['.', '!', '?']);
-    let mut joined = String::with_capacity(text.len());
-    joined.push_str(line);
-    loop {
-        let (next, after) = match split_at_break(rest) {
-            Some((next, after)) => (next, Some(after)),
-            None => (rest, None),
-        };
-        if !next.trim().is_empty() {
-            joined.truncate(joined.trim_end().len());
-            joined.push_str(match is_listed(line, next, is_sentence) {
-                true => ", ",
-                false => " ",
-            });
-            joined.push_str(next.trim_start());
-            line = next;
+/// Returns the text behind the link, code or emphasis that a text begins with.
+fn behind_mark(text: &str) -> Option<&str> {
+    let mark = text.chars().next()?;
+    match mark {
+        '[' if picture(text).is_some() => None,
+        '[' => {
+            let (label, after) = link(text).or_else(|| reference(text))?;
+            (!label.is_empty()).then_some(after)
         }
-        match after {
-            Some(after) => rest = after,
-            None => return Cow::Owned(joined),
+        '<' => autolink(text).map(|(_, after)| after),
+        '`' | '*' | '_' => {
+            let inner = text.trim_start_matches(mark);
+            let marks = &text[..text.len() - inner.len()];
+            let (words, after) = split_near(inner, marks, MAX_BRACKET_BYTES)?;
+            let is_code = mark == '`';
+            let is_marked = !words.starts_with(char::is_whitespace)
+                && !words.ends_with(char::is_whitespace)
+                && !after.starts_with(mark)
+                && !after.starts_with(char::is_alphanumeric);
+            (is_code || is_marked).then_some(after)
         }
+        _ => None,
     }
-}
-
-/// True if a `<br>` between two lines parts those of a list, by the rule for other lines. In a paragraph that ends as a sentence, only a line with
-/// a number is one of a list.
-fn is_listed(line: &str, next: &str, is_sentence: bool) -> bool {
-    // A picture in front of words is not read.
-    if line.contains("![") {
-        return false;
-    }
-    let (line, next) = (plain(line), plain(next));
-    let is_open = line.ends_with(|c: char| c.is_alphanumeric() || c == ')');
-    // Digits alone may go on with a number.
-    let begins = next.starts_with(char::is_uppercase)
-        || next.starts_with(char::is_numeric) && next.contains(char::is_alphabetic);
-    let may_be_listed = !is_sentence || line.contains(char::is_numeric);
-    is_open && begins && may_be_listed && !is_soft(&line, &next)
-}
-
-/// Splits a text at its first `<br>`.
-fn split_at_break(text: &str) -> Option<(&str, &str)> {
-    text.match_indices('<').find_map(|(at, _)| {
-        let after = tag(&text[at..])?;
-        let inner = &text[at + 1..text.len() - after.len() - 1];
-        let name = inner.split([' ', '/']).next().unwrap_or_default();
-        name.eq_ignore_ascii_case("br")
-            .then_some((&text[..at], after))
-    })
 }
 
 fn is_wide(c: char) -> bool {
@@ -469,7 +415,7 @@ fn row_text(names: &[String], cells: &[String]) -> String {
 }
 
 /// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture its description
-/// unless it stands in front of other words.
+/// unless it stands in front of other words or behind a sentence.
 #[must_use]
 pub fn plain(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
@@ -492,7 +438,9 @@ fn write_plain(line: &str, words: &mut String) {
     while let Some(c) = rest.chars().next() {
         if let Some((description, after)) = picture(rest) {
             if !words.is_empty() {
-                write_plain(description, words);
+                if !stands_behind_sentence(words, after) {
+                    write_plain(description, words);
+                }
             } else if in_front.is_none() || !description.trim().is_empty() {
                 in_front = Some(description);
             }
@@ -563,6 +511,15 @@ fn write_plain(line: &str, words: &mut String) {
         // A description has no pictures inside, so this goes no deeper.
         write_plain(description, words);
     }
+}
+
+/// Returns true if a picture stands between two sentences, or behind the last one, and not inside of one.
+fn stands_behind_sentence(before: &str, after: &str) -> bool {
+    const NEAR: usize = 4;
+    let mut near = before.chars().rev().take(NEAR);
+    let last = near.find(|c| !c.is_whitespace());
+    let ends = last.is_some_and(|c| ['.', '!', '?', '。', '！', '？', '।', '؟'].contains(&c));
+    ends && !after.trim_start().starts_with(char::is_lowercase)
 }
 
 /// `[label][name]` and `[^note]`: the label, or nothing.

@@ -94,18 +94,31 @@ fn a_tag_ends_a_line_of_a_list_and_breaks_no_sentence() {
         ),
         (
             "**Prices** <br>**Adults** 10 euros<BR>Children (to 12)<br><br> 5 euros<br>",
-            "Prices, Adults 10 euros, Children (to 12), 5 euros",
+            "Prices Adults 10 euros, Children (to 12), 5 euros",
         ),
         (
             "- Visit us<br>Main Street 5<br>12345 Town",
-            "Visit us, Main Street 5, 12345 Town",
+            "Visit us Main Street 5, 12345 Town",
         ),
         // The last line is a sentence.
         (
             "Opening hours<br>Mon–Fri 9–17<br>Sat 10–14<br>Closed on Sundays.",
-            "Opening hours Mon–Fri 9–17, Sat 10–14, Closed on Sundays.",
+            "Opening hours Mon–Fri 9–17, Sat 10–14 Closed on Sundays.",
+        ),
+        (
+            "We offer:<br>Coffee<br>Cake<br>Sandwiches",
+            "We offer: Coffee, Cake, Sandwiches",
         ),
         // Lines that were wrapped.
+        (
+            "Open 9 to 5 on<br>Monday and Friday.",
+            "Open 9 to 5 on Monday and Friday.",
+        ),
+        (
+            "Geöffnet von 9 bis 17<br>Uhr.",
+            "Geöffnet von 9 bis 17 Uhr.",
+        ),
+        ("Opening<br>Hours", "Opening Hours"),
         ("Call us:<br>+49 30<br>123456", "Call us: +49 30 123456"),
         (
             "We are open from Monday to Friday until nine<br>Saturdays until ten",
@@ -126,6 +139,214 @@ fn a_tag_ends_a_line_of_a_list_and_breaks_no_sentence() {
     let many = "Plan 9<br>".repeat(100_000);
     let read = blocks(&many).last().unwrap().text;
     assert!(read.ends_with("Plan 9, Plan 9"), "{}", read.len());
+}
+
+#[test]
+fn a_sentence_goes_on_in_a_line_of_marked_words() {
+    for (document, text) in [
+        (
+            "The password of the guest network is\n`sunflower-42`\nand changes every month.",
+            "The password of the guest network is sunflower-42 and changes every month.",
+        ),
+        (
+            "The office of the mayor is in\n*Room 12*\non the second floor.",
+            "The office of the mayor is in Room 12 on the second floor.",
+        ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org/mill)\ntwo minutes away.",
+            "There is a public car park in Mill Street two minutes away.",
+        ),
+        (
+            "You can download the manual from\n[our support page](https://example.org)\nor ask for it at the front desk.",
+            "You can download the manual from our support page or ask for it at the front desk.",
+        ),
+        (
+            "- The key of the shed is in\n  **Room 12**\n  (second floor).",
+            "The key of the shed is in Room 12 (second floor).",
+        ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org) ![*(map)*](map.png)\ntwo minutes away.",
+            "There is a public car park in Mill Street (map) two minutes away.",
+        ),
+        // Words that more stands behind.
+        (
+            "The password of the guest network is\n`sunflower-42` and changes every month.",
+            "The password of the guest network is sunflower-42 and changes every month.",
+        ),
+        (
+            "The office of the mayor is in\n**Room 12**, on the second\nfloor.",
+            "The office of the mayor is in Room 12, on the second floor.",
+        ),
+        // The sentence ends behind the mark.
+        (
+            "Please write to the office\n<https://example.org/write>. Then\nwait.",
+            "Please write to the office https://example.org/write. Then wait.",
+        ),
+        (
+            "The fee for the tour is\n**12 euros**.",
+            "The fee for the tour is 12 euros.",
+        ),
+        // Words before that may end a heading.
+        (
+            "Our chef recommends\n_the soup_\nof the day.",
+            "Our chef recommends the soup of the day.",
+        ),
+        (
+            "Please write to the office\n[page](a.html). Then\nthe staff reads\n[the page](b.html)\neach day.",
+            "Please write to the office page. Then the staff reads the page each day.",
+        ),
+        (
+            "The office is in the\nold house\n**Room 12**\non the second floor.",
+            "The office is in the old house Room 12 on the second floor.",
+        ),
+    ] {
+        is_read(document, &[('T', text)]);
+    }
+}
+
+#[test]
+fn a_line_of_marked_words_may_begin_a_block() {
+    is_read(
+        "It is warm.\n**Parking**\nis free.\n\n**Parking**\n\nIt is free.",
+        &[
+            ('T', "It is warm."),
+            ('T', "Parking is free."),
+            ('#', "Parking"),
+            ('T', "It is free."),
+        ],
+    );
+    for (document, title, texts) in [
+        (
+            "Opening hours\n**Summer**\ndaily from nine to five\n**Winter**\ndaily from ten to four",
+            "Opening hours",
+            &[
+                "Summer daily from nine to five",
+                "Winter daily from ten to four",
+            ][..],
+        ),
+        (
+            "About the museum\n**Parking**\nis free.",
+            "About the museum",
+            &["Parking is free."],
+        ),
+        (
+            "The Grand Hotel\n[Booking](a.html)\nis open.",
+            "The Grand Hotel",
+            &["Booking is open."],
+        ),
+        (
+            "Where we are\n*Main Street*\nnear the church",
+            "Where we are",
+            &["Main Street near the church"],
+        ),
+        (
+            "Downloads in two languages\n[Manual](a.pdf)\nin English\n[Plan](b.pdf)\nin German",
+            "Downloads in two languages",
+            &["Manual in English", "Plan in German"],
+        ),
+        // The line before is broken on purpose.
+        (
+            "The office is in  \n*Room 12*\non the second floor",
+            "The office is in",
+            &["Room 12 on the second floor"],
+        ),
+        // No sentence goes on.
+        (
+            "It works in these browsers\n[Chrome](a), [Edge](b)",
+            "It works in these browsers",
+            &["Chrome, Edge"],
+        ),
+        (
+            "Downloads for you\n[Manual 2](a.pdf)\nIn English",
+            "Downloads for you",
+            &["Manual 2", "In English"],
+        ),
+    ] {
+        let texts = texts.iter().map(|text| ('T', *text));
+        let expected: Vec<_> = [('#', title)].into_iter().chain(texts).collect();
+        is_read(document, &expected);
+    }
+}
+
+#[test]
+fn an_aside_behind_a_dash_is_no_item() {
+    for (document, text) in [
+        (
+            "The Brewmaster descales itself\n– unlike its predecessor – every\nFriday night.",
+            "The Brewmaster descales itself – unlike its predecessor – every Friday night.",
+        ),
+        (
+            "The Brewmaster descales itself\n— unlike its predecessor — on\nFriday night.",
+            "The Brewmaster descales itself — unlike its predecessor — on Friday night.",
+        ),
+        (
+            "The museum in the park\n– Berlin's oldest –\nOpera House and all are open.",
+            "The museum in the park – Berlin's oldest – Opera House and all are open.",
+        ),
+        (
+            "- The cafe is open\n  – except on Mondays.",
+            "The cafe is open – except on Mondays.",
+        ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org/mill)\n– two minutes away – behind\nMarket Square.",
+            "There is a public car park in Mill Street – two minutes away – behind Market Square.",
+        ),
+    ] {
+        is_read(document, &[('T', text)]);
+    }
+    for (document, blocks) in [
+        (
+            "We offer today\n– coffee\n– cake\n\n– tea",
+            &[
+                ('#', "We offer today"),
+                ('T', "coffee"),
+                ('T', "cake"),
+                ('T', "tea"),
+            ][..],
+        ),
+        (
+            "Our shop in the park has\n– coffee\n  with milk\n\n– cake",
+            &[
+                ('#', "Our shop in the park has"),
+                ('T', "coffee with milk"),
+                ('T', "cake"),
+            ],
+        ),
+        (
+            "– Coffee\nwith milk\n– tea",
+            &[('T', "Coffee with milk"), ('T', "tea")],
+        ),
+        ("Drinks\n– coffee", &[('#', "Drinks"), ('T', "coffee")]),
+        (
+            "The hours of the zoo\n– Monday",
+            &[('#', "The hours of the zoo"), ('T', "Monday")],
+        ),
+        (
+            "It is open.\n– except on Mondays",
+            &[('T', "It is open."), ('T', "except on Mondays")],
+        ),
+        (
+            "The shop is open\n- except on Mondays",
+            &[('#', "The shop is open"), ('T', "except on Mondays")],
+        ),
+    ] {
+        is_read(document, blocks);
+    }
+}
+
+#[test]
+fn lines_are_looked_at_a_few_times() {
+    // With a look at the whole paragraph for each of its lines, these take minutes.
+    for (lines, blocks) in [
+        ("- We all like it\n– so\n", 2),
+        ("We all like it\n*so*\nas it is. And\n", 2),
+        ("It is so.\nwe all like it\n[so](a).\n", 1),
+    ] {
+        let document = lines.repeat(50_000);
+        let count = super::blocks(&document).count();
+        // The last line has none like it behind it.
+        assert_eq!(count.next_multiple_of(2), blocks * 50_000, "{lines}");
+    }
 }
 
 #[test]
@@ -167,6 +388,20 @@ fn headings_name_what_follows() {
             ('#', "Marked"),
             ('T', "#hashtag goes on."),
             ('T', "The end"),
+        ],
+    );
+}
+
+#[test]
+fn definitions_stand_below_their_terms() {
+    is_read(
+        "An amble\n: A slow walk\n  of a horse\n: A slow dance\n\nA trot\n: It is faster",
+        &[
+            ('#', "An amble"),
+            ('T', "A slow walk of a horse"),
+            ('T', "A slow dance"),
+            ('#', "A trot"),
+            ('T', "It is faster"),
         ],
     );
 }
@@ -224,6 +459,9 @@ fn marks_are_no_words() {
             "See map.pdf and the map.",
         ),
         ("see ![](lion.png) it", "see it"),
+        ("It is near. ![map](map.png)", "It is near."),
+        ("**It is near!** ![map](map.png) Come.", "It is near! Come."),
+        ("See no. ![two](two.png) and go.", "See no. two and go."),
         ("![the map](map.png) shows it", "shows it"),
         ("![the map](map.png)", "the map"),
         ("see [![the map](map.png)](map.pdf).", "see the map."),

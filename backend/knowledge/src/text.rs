@@ -273,9 +273,7 @@ const ABBREVIATIONS: &[&str] = &[
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     for line in text.lines() {
-        let line = line
-            .trim()
-            .trim_start_matches(['#', '*', '-', '•', '>', '|', ' ']);
+        let line = unmarked(line.trim());
         let mut start = 0;
         let mut characters = line.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
@@ -307,6 +305,25 @@ pub fn sentences(text: &str) -> Vec<&str> {
         sentence.chars().any(char::is_alphanumeric)
     });
     sentences
+}
+
+/// A line without the marks of lists and headings in front of it. The dashes of an option of a command are none.
+fn unmarked(line: &str) -> &str {
+    let words = line.trim_start_matches(['#', '*', '-', '•', '>', '|', ' ']);
+    let marks = &line[..line.len() - words.len()];
+    let dashes = marks.len() - marks.trim_end_matches('-').len();
+    let is_option = match dashes {
+        1 => {
+            let behind = words.strip_prefix(|c: char| c.is_ascii_alphabetic());
+            behind.is_some_and(|behind| behind.starts_with(", -"))
+        }
+        2 => words.starts_with(|c: char| c.is_ascii_lowercase()),
+        _ => false,
+    };
+    match is_option {
+        true => &line[marks.len() - dashes..],
+        false => words,
+    }
 }
 
 /// The last word, without the brackets and quotation marks that open before it.
@@ -487,105 +504,5 @@ fn stem(word: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sentences_end_where_they_end() {
-        let text = "# Visit\n\nDr. Moss opens at 9.30 a day. Is it far? No!\n- By bus, e.g. line 4.\n営業は九時です。休みは月曜です。";
-        assert_eq!(
-            sentences(text),
-            [
-                "Visit",
-                "Dr. Moss opens at 9.30 a day.",
-                "Is it far?",
-                "No!",
-                "By bus, e.g. line 4.",
-                "営業は九時です。",
-                "休みは月曜です。"
-            ]
-        );
-    }
-
-    #[test]
-    fn halves_of_the_day_end_a_sentence_only_before_another() {
-        let text = "We open at 9 a.m. and close at 5 p.m. on Saturdays. It is 7 P.M. Monday to Friday at 6 a.m. The rest is free. \
-                    Come at 8 p.m.";
-        assert_eq!(
-            sentences(text),
-            [
-                "We open at 9 a.m. and close at 5 p.m. on Saturdays.",
-                "It is 7 P.M. Monday to Friday at 6 a.m.",
-                "The rest is free.",
-                "Come at 8 p.m."
-            ]
-        );
-        let text = "We close at 5 p.m. Friday is a holiday. Come until 6 p.m. Friday, or on Monday until 7 p.m. Sundays we rest.";
-        assert_eq!(
-            sentences(text),
-            [
-                "We close at 5 p.m.",
-                "Friday is a holiday.",
-                "Come until 6 p.m. Friday, or on Monday until 7 p.m.",
-                "Sundays we rest."
-            ]
-        );
-    }
-
-    #[test]
-    fn letters_with_full_stops_end_a_sentence_only_before_another() {
-        let text = "The U.S. Army came. We ship to the U.S. and Canada. It is in the U.S. The rest is not. Ask “Dr. Moss” or 'J. Hill' \
-                    (\"St. Mary\"). We are in Washington, D.C. Tickets cost $20. In Washington, D.C. Smith is known. The U.S. Government has \
-                    paid. It is what the U.S. Army has said. He lives in D.C.";
-        assert_eq!(
-            sentences(text),
-            [
-                "The U.S. Army came.",
-                "We ship to the U.S. and Canada.",
-                "It is in the U.S.",
-                "The rest is not.",
-                "Ask “Dr. Moss” or 'J. Hill' (\"St. Mary\").",
-                "We are in Washington, D.C.",
-                "Tickets cost $20.",
-                "In Washington, D.C. Smith is known.",
-                "The U.S. Government has paid.",
-                "It is what the U.S. Army has said.",
-                "He lives in D.C."
-            ]
-        );
-    }
-
-    #[test]
-    fn a_question_behind_letters_with_full_stops_stands_alone() {
-        let text = "Our head office is in Washington, D.C. Need directions? Call us. We ship to the whole U.S. Questions? Write to us. \
-                    Do you work for the U.S. Army?";
-        assert_eq!(
-            sentences(text),
-            [
-                "Our head office is in Washington, D.C.",
-                "Need directions?",
-                "Call us.",
-                "We ship to the whole U.S.",
-                "Questions?",
-                "Write to us.",
-                "Do you work for the U.S. Army?"
-            ]
-        );
-    }
-
-    #[test]
-    fn related_words_have_one_term() {
-        for words in [
-            "open opens opened opening",
-            "city cities",
-            "price prices priced",
-            "box boxes",
-            "lion's lions",
-        ] {
-            let terms = terms(words);
-            assert!(terms.windows(2).all(|pair| pair[0] == pair[1]), "{terms:?}");
-        }
-        assert_eq!(terms("What is it?"), Vec::<String>::new());
-        assert_eq!(terms("営業時間"), ["営業", "業時", "時間"]);
-    }
-}
+#[path = "text_tests.rs"]
+mod tests;

@@ -4,19 +4,20 @@
 //! commonest words do, and letters that few of them have. The statistics of a detector decide where these do not.
 
 mod function_words;
+mod script;
 #[cfg(test)]
 mod sentences;
 mod words;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-};
+use std::{collections::HashMap, sync::LazyLock};
 
 use whatlang::{Detector, Lang};
 
-pub use self::function_words::is_function_word;
 use self::words::WORDS;
+pub use self::{
+    function_words::is_function_word,
+    script::{Script, unread_script},
+};
 
 /// The languages of the interface, as the detector calls them, and their short codes.
 const LANGUAGES: [(Lang, &str); 15] = [
@@ -89,73 +90,6 @@ static LANGUAGES_OF: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     languages_of
 });
 
-/// How a text is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Script {
-    Latin,
-    Cyrillic,
-    Arabic,
-    Hebrew,
-    Devanagari,
-    Han,
-    Kana,
-    Hangul,
-    Other,
-}
-
-impl Script {
-    fn of_letter(letter: char) -> Option<Self> {
-        Some(match letter {
-            '\u{400}'..='\u{52F}' => Self::Cyrillic,
-            '\u{590}'..='\u{5FF}' | '\u{FB1D}'..='\u{FB4F}' => Self::Hebrew,
-            '\u{600}'..='\u{6FF}' | '\u{750}'..='\u{77F}' => Self::Arabic,
-            '\u{900}'..='\u{97F}' => Self::Devanagari,
-            // The small ones of Ainu and those of half the width count, too.
-            '\u{3040}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}' | '\u{FF66}'..='\u{FF9F}' => {
-                Self::Kana
-            }
-            // The sign that repeats one counts as one.
-            '\u{3005}'
-            | '\u{3400}'..='\u{4DBF}'
-            | '\u{4E00}'..='\u{9FFF}'
-            | '\u{F900}'..='\u{FAFF}'
-            | '\u{20000}'..='\u{323AF}' => Self::Han,
-            '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7AF}' => Self::Hangul,
-            _ if !letter.is_alphabetic() => return None,
-            'a'..='z' | 'A'..='Z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => Self::Latin,
-            _ => Self::Other,
-        })
-    }
-
-    /// The language of the interface that alone is written in this script.
-    fn only_language(self) -> Option<&'static str> {
-        match self {
-            Self::Cyrillic => Some("ru"),
-            Self::Arabic => Some("ar"),
-            Self::Hebrew => Some("he"),
-            Self::Devanagari => Some("hi"),
-            Self::Han => Some("zh-cn"),
-            Self::Kana => Some("ja"),
-            Self::Hangul => Some("ko"),
-            Self::Latin | Self::Other => None,
-        }
-    }
-
-    /// The script of most letters; `None` without letters. Japanese has Chinese characters, too.
-    fn of(text: &str) -> Option<Self> {
-        let mut counts = BTreeMap::<Self, usize>::new();
-        for script in text.chars().filter_map(Self::of_letter) {
-            *counts.entry(script).or_default() += 1;
-        }
-        if counts.contains_key(&Self::Kana) {
-            let han = counts.remove(&Self::Han).unwrap_or(0);
-            *counts.entry(Self::Kana).or_default() += han;
-        }
-        let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        most.map(|(script, _)| script)
-    }
-}
-
 /// The short code of the text's language. `None` when the detection is not sure, and for a language that the interface
 /// does not have: the synthesizer's default is a better guess than a wrong language.
 #[must_use]
@@ -177,7 +111,8 @@ pub fn detect(text: &str) -> Option<&'static str> {
             None
         }
         Script::Latin | Script::Cyrillic | Script::Devanagari => by_words(text),
-        Script::Other => None,
+        // Scripts of languages that the interface does not have.
+        _ => None,
     }
 }
 
@@ -185,7 +120,24 @@ pub fn detect(text: &str) -> Option<&'static str> {
 /// text's script. `None` for Latin letters, which many languages share, and for scripts of other languages.
 #[must_use]
 pub fn detect_to_speak(text: &str) -> Option<&'static str> {
-    detect(text).or_else(|| Script::of(text)?.only_language())
+    let of_script = || Script::of(text)?.language();
+    detect(text).or_else(|| of_script().filter(|code| is_ours(code)))
+}
+
+/// The language to speak a text in with a voice of the language `own`: the detected one, else that of a script which the voice does not read. `None`
+/// for the voice's own, also for Chinese characters alone where the voice reads them: with a Japanese voice they are Japanese.
+#[must_use]
+pub fn detect_for_voice(own: &str, text: &str) -> Option<&'static str> {
+    if Script::of(text) == Some(Script::Han) && Script::Han.is_of(own) {
+        return None;
+    }
+    let of_script = || unread_script(text, |script| script.is_of(own))?.language();
+    detect(text).or_else(of_script)
+}
+
+/// True if the interface has a language of this short code.
+fn is_ours(code: &str) -> bool {
+    LANGUAGES.iter().any(|(_, known)| *known == code)
 }
 
 /// True if a text has Chinese characters, which Japanese reads in several ways each.
@@ -233,11 +185,10 @@ fn without(script: Script, text: &str) -> String {
 fn by_words(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let mut scores = HashMap::<&'static str, f64>::new();
-    let ours = |code: &str| LANGUAGES.iter().any(|(_, known)| *known == code);
     let in_word = |c: char| c.is_alphabetic() || Script::of_letter(c) == Some(Script::Devanagari);
     for word in text.split(|c| !in_word(c)) {
         let languages = LANGUAGES_OF.get(word).map_or(&[][..], Vec::as_slice);
-        let (known, others): (Vec<_>, Vec<_>) = languages.iter().partition(|code| ours(code));
+        let (known, others): (Vec<_>, Vec<_>) = languages.iter().partition(|code| is_ours(code));
         let of_ours = 1.0 / (known.len() as f64 + others.len() as f64 / 2.0);
         let of_others = 1.0 / languages.len() as f64;
         for (languages, counts) in [(known, of_ours), (others, of_others)] {
@@ -259,10 +210,10 @@ fn by_words(text: &str) -> Option<&'static str> {
     let next = scores.get(1).map_or(0.0, |(_, score)| *score);
     match scores.first() {
         Some((code, score)) if *score >= TELLING && *score >= next * CLEARLY => {
-            ours(code).then_some(*code)
+            is_ours(code).then_some(*code)
         }
         // A language of others that says more than any of ours.
-        Some((code, score)) if *score >= TELLING && !ours(code) => None,
+        Some((code, score)) if *score >= TELLING && !is_ours(code) => None,
         _ => by_statistics(&text),
     }
 }
@@ -440,6 +391,20 @@ mod tests {
             ("12", None),
         ] {
             assert_eq!(detect_to_speak(text), language, "{text}");
+        }
+        for (own, text, language) in [
+            ("en-us", "Καλημέρα σας", Some("el")),
+            ("de", "สวัสดี", Some("th")),
+            ("en", "Добранич, Андрію", Some("ru")),
+            ("uk", "Добранич, Андрію", None),
+            ("el", "Καλημέρα σας", None),
+            ("en", "日本", Some("zh-cn")),
+            ("ja", "日本", None),
+            ("ja", "Guten Morgen, wie geht es Ihnen?", Some("de")),
+            ("yue-hk", "日本", None),
+            ("en", "12", None),
+        ] {
+            assert_eq!(detect_for_voice(own, text), language, "{own} {text}");
         }
         assert!(has_han("今日は") && !has_han("きょうは いい てんき, 2026"));
     }

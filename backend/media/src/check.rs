@@ -1,9 +1,11 @@
 //! The check before a call: the backend answers an offer and looks for a path, as it does for a call, without a call.
 //!
-//! Anybody may ask, as anybody may open a session's socket; so attempts are counted per address, and few run at a time.
+//! Anybody may ask, as anybody may open a session's socket; so attempts are counted per address, and few run at a time, in all and from one
+//! network.
 
 use std::{
-    sync::Arc,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,9 +18,10 @@ use axum::{
     http::request::Parts,
     response::Response,
 };
+use colloquy_base::counts::Counts;
 use colloquy_http::{
     ApiError,
-    extract::{ApiJson, client_address},
+    extract::{ApiJson, client_address, client_network},
     sockets::{MAX_CONTROL_BYTES, SocketBounds, bounded},
 };
 use colloquy_transport::{
@@ -27,7 +30,6 @@ use colloquy_transport::{
     peer::{Peer, PeerEvent},
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 
 use super::{session::excerpt, upgrade::SessionUpgrade};
@@ -41,6 +43,9 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Checks at a time; each holds a WebRTC stack.
 const AT_A_TIME: usize = 32;
+
+/// Checks at a time from one network, an IPv4 address or a /64 of IPv6, so that the visitors of one leave places to others.
+const AT_A_TIME_OF_NETWORK: usize = AT_A_TIME / 4;
 
 /// When to try again once that many run.
 const BUSY: Duration = Duration::from_secs(2);
@@ -56,9 +61,47 @@ const SOCKET_BOUNDS: SocketBounds = SocketBounds {
 /// Pings and pongs that a client may send before it closes its side of a check's socket.
 const MAX_CONTROL_FRAMES: usize = 16;
 
-/// Room for checks.
-pub(super) fn room() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(AT_A_TIME))
+/// The checks that run, by network; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CheckRoom(Arc<Mutex<Counts<Option<IpAddr>>>>);
+
+impl CheckRoom {
+    /// Takes a place for a check of a client in this network.
+    ///
+    /// Clients without a network may be all visitors behind a proxy that the settings do not count.
+    fn take(&self, network: Option<IpAddr>) -> Result<CheckPlace, ApiError> {
+        let mut running = self.lock();
+        if network.is_some() && running.of(&network) >= AT_A_TIME_OF_NETWORK {
+            return Err(ApiError {
+                message: "Too many checks from this network at a time".to_owned(),
+                ..ApiError::rate_limited(BUSY)
+            });
+        }
+        if running.all() >= AT_A_TIME {
+            return Err(ApiError::unavailable("Too many checks at a time", BUSY));
+        }
+        running.add(&network, 1);
+        drop(running);
+        let room = self.clone();
+        Ok(CheckPlace { room, network })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts<Option<IpAddr>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a check, given back when it is dropped.
+#[derive(Debug)]
+struct CheckPlace {
+    room: CheckRoom,
+    network: Option<IpAddr>,
+}
+
+impl Drop for CheckPlace {
+    fn drop(&mut self) {
+        self.room.lock().remove(&self.network, 1);
+    }
 }
 
 /// A page's offer.
@@ -89,20 +132,20 @@ struct CheckView {
     responses(
         (status = 200, body = CheckEnvelope),
         (status = 400, description = "INVALID_PARAMETERS: `sdp` is no offer that could be a call"),
-        (status = 429, description = "RATE_LIMITED: too many attempts from this address"),
+        (status = 429, description = "RATE_LIMITED: too many attempts from this address, or too many checks at a time from its network (an IPv4 \
+            address, or a /64 of IPv6); Retry-After says when to ask again"),
         (status = 503, description = "UNAVAILABLE: too many checks at a time; Retry-After says when to ask again"),
     ),
 )]
 pub(crate) async fn check_path(
     State(media): State<Media>,
     _: Attempt,
+    parts: Parts,
     ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
 ) -> Result<Json<CheckEnvelope>, ApiError> {
     let offer = Offer::parse(&sdp)
         .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
-    let Ok(room) = Arc::clone(&media.checks).try_acquire_owned() else {
-        return Err(ApiError::unavailable("Too many checks at a time", BUSY));
-    };
+    let room = media.checks.take(client_network(&parts))?;
     let now = media.clock.instant();
     let net = &media.net;
     let identity = &media.identity;
@@ -181,7 +224,7 @@ struct Probe {
     /// Whether a path was found.
     found: bool,
     place: Place,
-    _room: OwnedSemaphorePermit,
+    _room: CheckPlace,
 }
 
 impl Probe {
@@ -218,5 +261,43 @@ impl Probe {
         self.peer.close(&self.media.net);
         metrics::counter!("colloquy_media_checks_total", "found" => self.found.to_string())
             .increment(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes places until one is refused. Returns how many there were, and the status of the refusal.
+    fn fill(room: &CheckRoom, places: &mut Vec<CheckPlace>, network: Option<&str>) -> (usize, u16) {
+        let network = network.map(|network| network.parse().unwrap());
+        for taken in 0..=AT_A_TIME {
+            match room.take(network) {
+                Ok(place) => places.push(place),
+                Err(error) => {
+                    assert_eq!(error.retry_after, Some(BUSY));
+                    return (taken, error.status.as_u16());
+                }
+            }
+        }
+        unreachable!("nothing is refused")
+    }
+
+    #[test]
+    fn one_network_leaves_places_to_others() {
+        let room = CheckRoom::default();
+        let mut places = Vec::new();
+        let mut fill_from = |network| fill(&room, &mut places, network);
+        assert_eq!(fill_from(Some("192.0.2.1")), (8, 429));
+        assert_eq!(fill_from(Some("192.0.2.1")), (0, 429));
+        assert_eq!(fill_from(Some("2001:db8:0:1::")), (8, 429));
+        // Whoever comes from no network of its own is not told from others.
+        assert_eq!(fill_from(None), (16, 503));
+        assert_eq!(fill_from(Some("192.0.2.3")), (0, 503));
+        // A check that ends gives its place back to whoever comes.
+        places.truncate(31);
+        assert_eq!(fill(&room, &mut places, Some("192.0.2.3")), (1, 503));
+        drop(places);
+        assert_eq!(*room.lock(), Counts::default());
     }
 }

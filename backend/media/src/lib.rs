@@ -39,9 +39,8 @@ use colloquy_providers::Providers;
 use colloquy_speech::Speech;
 use colloquy_transport::{net, peer};
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 
-use self::{live::LiveSessions, signalling::session_socket, waiting::Waiting};
+use self::{check::CheckRoom, live::LiveSessions, signalling::session_socket, waiting::Waiting};
 
 /// The state of this capability in a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -59,7 +58,7 @@ pub struct Parts {
     identity: peer::Identity,
     ice_servers: Vec<IceServer>,
     live: LiveSessions,
-    checks: Arc<Semaphore>,
+    checks: CheckRoom,
     waiting: Waiting,
 }
 
@@ -82,7 +81,7 @@ impl Media {
             identity: peer::Identity::generate()?,
             ice_servers: parse_ice_servers(config.media.ice_servers.as_ref())?,
             live: LiveSessions::default(),
-            checks: check::room(),
+            checks: CheckRoom::default(),
             waiting: Waiting::default(),
             calls,
             generation,

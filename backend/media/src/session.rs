@@ -173,8 +173,8 @@ impl Session {
         )
         .await
         .map_err(anyhow::Error::from);
-        let parameters = &setup.character.parameters;
-        let voice = colloquy_speech::voice_of(&media.speech, &setup.tenant, parameters).await;
+        let (tenant, character) = (&setup.tenant, &setup.character);
+        let voice = colloquy_speech::voice_of(&media.speech, tenant, character).await;
         let session = rendered
             .and_then(|rendered| Self::new(media, setup, &rendered, voice, seat, answers, place));
         match session {

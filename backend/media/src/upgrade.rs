@@ -5,11 +5,13 @@
 //! out there what is wrong.
 
 use axum::{
-    extract::{FromRequestParts, WebSocketUpgrade},
+    extract::{FromRef, FromRequestParts, WebSocketUpgrade},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, WarnedBefore};
+
+use crate::Media;
 
 /// How much of a proxy's name is shown.
 const SHOWN_CHARS: usize = 100;
@@ -23,28 +25,44 @@ const FROM_PROXIES: [&str; 5] = [
     "x-forwarded-proto",
 ];
 
-/// The upgrade that a session's address is for. Anything else is answered with 426, which says what is missing.
+/// The upgrade that a session's address is for. Anything else is answered with 426, which says what is missing, and is warned of in the log
+/// once a minute at most, since anybody can send such requests.
 pub(crate) struct SessionUpgrade(pub(crate) WebSocketUpgrade);
 
-impl<S: Send + Sync> FromRequestParts<S> for SessionUpgrade {
+impl<S: Send + Sync> FromRequestParts<S> for SessionUpgrade
+where
+    Media: FromRef<S>,
+{
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         match WebSocketUpgrade::from_request_parts(parts, state).await {
             Ok(upgrade) => Ok(Self(upgrade)),
-            Err(rejection) => Err(refuse(&parts.headers, &rejection.body_text())),
+            Err(rejection) => {
+                let media = Media::from_ref(state);
+                // Anybody can send one that names no proxy, and hides no warning of one.
+                let subject = match proxy(&parts.headers) {
+                    Some(_) => "a session that a proxy passed on without its upgrade",
+                    None => "a session without an upgrade",
+                };
+                let may_warn = media.limits.may_warn(subject);
+                Err(refuse(&parts.headers, &rejection.body_text(), may_warn))
+            }
         }
     }
 }
 
-fn refuse(headers: &HeaderMap, reason: &str) -> Response {
+fn refuse(headers: &HeaderMap, reason: &str, may_warn: bool) -> Response {
     let proxy = proxy(headers);
     let proxy = proxy.map(|proxy| format!(" ({proxy})")).unwrap_or_default();
     let message = format!(
         "A WebSocket begins here, and the request is none: {reason}. If a browser sent it, a proxy{proxy} did not pass the headers \
          Upgrade and Connection on; tell it to, with HTTP/1.1"
     );
-    let source: Box<dyn std::error::Error + Send + Sync> = message.as_str().into();
+    let source: Box<dyn std::error::Error + Send + Sync> = match may_warn {
+        true => message.as_str().into(),
+        false => Box::new(WarnedBefore(message.clone())),
+    };
     let error = ApiError {
         source: Some(source.into()),
         ..ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
@@ -81,10 +99,21 @@ mod tests {
         let headers = headers
             .iter()
             .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
-        let response = refuse(&headers.collect(), "no Upgrade");
+        let response = refuse(&headers.collect(), "no Upgrade", true);
         assert_eq!(response.status(), 426);
         let error = response.extensions().get::<ApiError>().unwrap();
         (response.headers().clone(), error.message.clone())
+    }
+
+    #[test]
+    fn a_request_that_the_log_was_warned_of_before_is_told_the_same() {
+        for may_warn in [true, false] {
+            let response = refuse(&HeaderMap::new(), "no Upgrade", may_warn);
+            let error = response.extensions().get::<ApiError>().unwrap();
+            let source = error.source.as_ref().unwrap();
+            assert_eq!(source.to_string(), error.message);
+            assert_eq!(source.is::<WarnedBefore>(), !may_warn);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest};
 use colloquy_http::memory::NoRoom;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::ChatRole;
-use colloquy_speech::Voice;
+use colloquy_speech::{Recorded, Voice};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
@@ -32,6 +32,8 @@ const MEMORY: RetryRule = RetryRule {
     first: Duration::from_secs(1),
     most: Duration::from_secs(30),
 };
+/// Why an answer has no sound of which nothing is left once what the voice does not read is left out.
+const UNREAD: &str = "the voice reads nothing of it";
 /// How long one attempt may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -125,7 +127,12 @@ impl Job for Complete {
 /// Counts how a completion ended.
 fn note(id: &str, outcome: &Result<Output, Failure>, took_ms: i64) {
     let code = match outcome {
-        Ok(_) => "completed",
+        Ok(output) => {
+            if let Some(reason) = &output.silence {
+                tracing::warn!(completion = id, reason, "an answer has no sound");
+            }
+            "completed"
+        }
         Err(failure) => {
             tracing::warn!(completion = id, reason = %failure, "a completion failed");
             failure.code()
@@ -150,7 +157,7 @@ async fn complete(
     } = accepted;
     let (question, character) = (&question, Arc::new(character));
     let rendered = characters::rendered(messaging, tenant, &character, &character_params).await?;
-    let voice = colloquy_speech::voice_of(&messaging.speech, tenant, &character.parameters).await;
+    let voice = colloquy_speech::voice_of(&messaging.speech, tenant, &character).await;
     let messages = heard(messaging, question, &voice, claim).await?;
     let speaker = ReplyContext::new(
         messaging,
@@ -216,7 +223,7 @@ async fn answered(
         },
     };
     let replies = colloquy_generation::variants(messaging, ask, question.num_options).await;
-    let replies = replies.map_err(Failure::Reply)?;
+    let replies = replies.map_err(Failure::of_reply)?;
     let replies = replies.iter().map(|reply| reply.trim().to_owned());
     let replies = replies.collect::<Vec<_>>();
     let first = match replies.first() {
@@ -231,10 +238,14 @@ async fn answered(
     let mut sound = None;
     if question.generate_audio {
         let recorded = colloquy_speech::record(&messaging.speech, voice, &first, claim).await;
-        sound = recorded.map_err(Failure::Speech)?;
-        // A reply in a script that the voice does not read is shown without sound.
-        if sound.is_none() && !has_words(&first) {
-            return Err(Failure::EmptyReply);
+        match recorded.map_err(Failure::Speech)? {
+            Recorded::Sound(file) => sound = Some(file),
+            Recorded::Silent(_) if !has_words(&first) => return Err(Failure::EmptyReply),
+            // A reply in a script that the voice does not read is shown without sound.
+            Recorded::Silent(unspoken) => {
+                let reason = unspoken.map(|unspoken| unspoken.to_string());
+                output.silence = Some(reason.unwrap_or_else(|| UNREAD.to_owned()));
+            }
         }
     }
     output.answer(first, sound);

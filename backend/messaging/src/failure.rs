@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use colloquy_kernel::jobs;
-use colloquy_providers::ProviderError;
+use colloquy_providers::{ProviderError, ProviderErrorKind};
 use colloquy_sandbox::{Limit, SandboxError};
 use colloquy_speech::{OggError, SoundError};
 
@@ -48,6 +48,14 @@ impl jobs::Failure for Failure {
 }
 
 impl Failure {
+    /// The failure of a model that was asked for a reply.
+    pub(super) fn of_reply(error: ProviderError) -> Self {
+        match error.kind {
+            ProviderErrorKind::Empty => Self::EmptyReply,
+            _ => Self::Reply(error),
+        }
+    }
+
     /// A stable name.
     pub(super) fn code(&self) -> &'static str {
         match self {
@@ -90,10 +98,12 @@ impl Failure {
 fn unspoken(error: &SoundError) -> Cow<'static, str> {
     match error {
         SoundError::Provider(error) => error.reason(),
+        SoundError::NotSpoken(unspoken) => unspoken.to_string().into(),
         SoundError::Silent => "no sound came".into(),
         SoundError::Endless => "the speech does not end".into(),
         SoundError::Stopped => "the server stopped".into(),
         SoundError::Encode(_) | SoundError::RateChanged => "unusable sound".into(),
+        SoundError::NoRoom(_) => "there is no memory for the sound".into(),
     }
 }
 
@@ -107,6 +117,24 @@ fn unreadable(error: &SandboxError<OggError>) -> String {
         SandboxError::Crashed(_) => "the decoder failed".to_owned(),
         SandboxError::Killed | SandboxError::Full(_) | SandboxError::NotStarted(_) => {
             "the decoder was not available".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_without_an_answer_is_told_from_one_that_failed() {
+        for (kind, message) in [
+            (ProviderErrorKind::Empty, "The model gave no answer"),
+            (ProviderErrorKind::Malformed, "The model failed"),
+        ] {
+            let error = ProviderError::new("secret.example", kind, "sk-secret");
+            let reason = Failure::of_reply(error).reason();
+            assert_eq!(reason.code, "reply_failed");
+            assert_eq!(reason.message, message);
         }
     }
 }

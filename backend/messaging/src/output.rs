@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::{HeaderName, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use colloquy_http::WARNING;
 use colloquy_store::stored;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,6 +46,14 @@ pub(crate) struct CompletionView {
 }
 
 impl CompletionView {
+    /// Takes the warning that an answer has no sound out of the result.
+    pub(super) fn take_warning(&mut self) -> Option<(HeaderName, HeaderValue)> {
+        let reason = self.output.as_mut()?.silence.take()?;
+        let value = HeaderValue::try_from(format!("the answer has no sound: {reason}"));
+        let value = value.unwrap_or(HeaderValue::from_static("the answer has no sound"));
+        Some((WARNING, value))
+    }
+
     /// A completion without a result.
     pub(super) fn new(id: &str, state: CompletionState) -> Self {
         Self {
@@ -75,6 +85,10 @@ pub(super) struct Output {
     pub(super) messages: Vec<OutputMessage>,
     /// The answer's sound under the id `response`: Opus in Ogg, base64. Without sound it is empty.
     pub(super) audio_files: BTreeMap<String, String>,
+    /// Why an answer that was to be spoken has no sound. It is stored with the result, and read as a header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub(super) silence: Option<String>,
 }
 
 /// A message of the result.
@@ -109,6 +123,7 @@ impl Output {
         Self {
             messages,
             audio_files: BTreeMap::new(),
+            silence: None,
         }
     }
 

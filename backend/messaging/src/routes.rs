@@ -89,7 +89,8 @@ pub(crate) async fn create_completion(
     Ok((headers, Json(view)))
 }
 
-/// Reads a completion. Once it ended, it is kept for 20 minutes, unless that is configured otherwise.
+/// Reads a completion. Once it ended, it is kept for 20 minutes, unless that is configured otherwise. If an answer that was to be spoken
+/// has no sound, since the voice does not read its script, the header `X-Colloquy-Warning` says why.
 #[utoipa::path(
     get, path = "/v2/completions/{id}", tag = "messaging",
     params(("id" = String, Path, description = "The UUID of the completion")),
@@ -100,7 +101,7 @@ pub(crate) async fn read_completion(
     State(messaging): State<Messaging>,
     Caller(principal): Caller,
     ApiPath(id): ApiPath<String>,
-) -> Result<Json<CompletionView>, ApiError> {
+) -> Result<(HeaderMap, Json<CompletionView>), ApiError> {
     principal.require(Scope::Messaging)?;
     let unknown = || ApiError::not_found("Completion");
     let id = id_in_path(&id, "/v2/completions/").ok_or_else(unknown)?;
@@ -112,5 +113,7 @@ pub(crate) async fn read_completion(
         kept_since(&messaging),
     )
     .await?;
-    found.map(Json).ok_or_else(unknown)
+    let mut view = found.ok_or_else(unknown)?;
+    let warning = view.take_warning();
+    Ok((warning.into_iter().collect(), Json(view)))
 }

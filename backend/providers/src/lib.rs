@@ -125,6 +125,12 @@ pub trait Synthesizer: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The language to speak a text in, a BCP 47 tag, where none is named; `None` for the voice's own. A service elsewhere gets languages of the
+    /// interface alone.
+    fn detect_language(&self, _voice: Option<&str>, text: &str) -> Option<&'static str> {
+        colloquy_language::detect_to_speak(text)
+    }
+
     /// The text without what a voice would name letter by letter instead of reading it, in a language, a BCP 47 tag. Nothing may be left of
     /// it. A service elsewhere is given all of it.
     fn readable(&self, _voice: Option<&str>, _language: Option<&str>, text: String) -> String {
@@ -279,6 +285,8 @@ pub enum ProviderErrorKind {
     Failed,
     /// An answer that the adapter does not understand.
     Malformed,
+    /// An answer without content: no text, such as thoughts alone, or no sound.
+    Empty,
     /// The answer stopped before its end.
     Cut,
     /// It was not asked: it rests after failures.
@@ -322,6 +330,7 @@ impl ProviderErrorKind {
             Self::Misconfigured => "misconfigured",
             Self::Failed => "failed",
             Self::Malformed => "malformed",
+            Self::Empty => "empty",
             Self::Cut => "cut",
             Self::Resting => "resting",
         }

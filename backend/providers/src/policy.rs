@@ -75,7 +75,9 @@ impl ProviderError {
                 Some(502 | 503 | 504 | 529) => Evidence::Unwell,
                 _ => Evidence::Doubtful,
             },
-            ProviderErrorKind::Misconfigured | ProviderErrorKind::Malformed => Evidence::Doubtful,
+            ProviderErrorKind::Misconfigured
+            | ProviderErrorKind::Malformed
+            | ProviderErrorKind::Empty => Evidence::Doubtful,
         }
     }
 }

@@ -89,6 +89,7 @@ impl ProviderErrorKind {
             Self::Misconfigured => "not set up",
             Self::Failed => "reported a failure",
             Self::Malformed => "malformed answer",
+            Self::Empty => "empty answer",
             Self::Cut => "connection cut",
             Self::Resting => "not asked for a moment, after failures",
         }
@@ -110,6 +111,20 @@ impl ProviderError {
             }
             (_, Some(status)) => format!("answered {status}").into(),
         }
+    }
+
+    /// Returns the message of a service about a request that it refused, on one line of `most` characters at most; `None` for other failures,
+    /// whose messages are for the operator. The message may repeat the request, so it is for whoever made that.
+    #[must_use]
+    pub fn refusal(&self, most: usize) -> Option<String> {
+        if !self.is_of_request() {
+            return None;
+        }
+        let message = self.told.as_ref()?.message.as_deref()?;
+        let words = message.split(|c: char| c.is_whitespace() || c.is_control());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let line: String = words.join(" ").chars().take(most).collect();
+        (!line.is_empty()).then_some(line)
     }
 }
 
@@ -198,6 +213,32 @@ mod tests {
             ),
         ] {
             assert_eq!(error.reason(), reason);
+        }
+    }
+
+    #[test]
+    fn the_message_of_a_refusal_is_one_bounded_line() {
+        let refused = |status, message: &str| {
+            let mut error = answered(ProviderErrorKind::Rejected, status);
+            error.told.as_mut().unwrap().message = Some(message.to_owned());
+            error
+        };
+        let long = refused(400, "the parameter\n foo\0is bad");
+        assert_eq!(
+            long.refusal(100).as_deref(),
+            Some("the parameter foo is bad")
+        );
+        assert_eq!(long.refusal(17).as_deref(), Some("the parameter foo"));
+        assert_eq!(refused(400, " \0").refusal(100), None);
+        let untold = ProviderError::new("m", ProviderErrorKind::Rejected, "sk-secret");
+        for of_the_operator in [
+            refused(404, "sk-secret"),
+            answered(ProviderErrorKind::Failed, 500),
+            answered(ProviderErrorKind::Misconfigured, 401),
+            answered(ProviderErrorKind::RateLimited, 429),
+            untold,
+        ] {
+            assert_eq!(of_the_operator.refusal(100), None, "{of_the_operator:?}");
         }
     }
 

@@ -145,7 +145,7 @@ impl<P: ?Sized> Resilient<P> {
                     Some(Err(error)) => Err(error),
                     None => Err(ProviderError::new(
                         &provider,
-                        ProviderErrorKind::Malformed,
+                        ProviderErrorKind::Empty,
                         "an empty answer",
                     )),
                 }
@@ -398,6 +398,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
         text: Option<&str>,
     ) -> Result<(), NotSpoken> {
         self.inner.check_language(voice, language, text)
+    }
+
+    fn detect_language(&self, voice: Option<&str>, text: &str) -> Option<&'static str> {
+        self.inner.detect_language(voice, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {

@@ -5,7 +5,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use colloquy_base::language::{NamedLanguage, primary};
+use colloquy_base::language::{NamedLanguage, language_tag, primary};
+use colloquy_language::{Script, unread_script};
 
 /// The model that understands every language of the interface, and tells them apart.
 pub(crate) const EVERY_LANGUAGE: &str = "whisper-base";
@@ -45,11 +46,51 @@ pub enum NotSpoken {
         "the voices of this server read Japanese in kana only; kanji need a speech service (synthesizer.base_url)"
     )]
     Kanji,
+    /// Most of the text is in a script that only voices of other languages read. espeak-ng names each letter of some scripts.
+    #[error(
+        "most of the text is in the {0} script, which is not read in the language of the request or its voice; set the language to auto, or take \
+         a voice that reads it"
+    )]
+    OtherLanguage(Script),
+    /// Most of the text is in a script that no voice reads.
+    #[error(
+        "most of the text is in the {0} script, which no voice of this server reads; it needs a speech service (synthesizer.base_url)"
+    )]
+    Script(Script),
 }
 
 impl NotSpoken {
-    /// The check of voices whose text goes through espeak-ng.
+    /// The check of voices whose text goes through espeak-ng, which has voices of the languages that are installed.
     pub(crate) fn check_for_espeak(
+        voice: Option<&str>,
+        language: Option<&str>,
+        text: Option<&str>,
+        is_installed: impl Fn(&str) -> bool,
+    ) -> Result<(), Self> {
+        Self::check_kanji(voice, language, text)?;
+        let Some(text) = text else {
+            return Ok(());
+        };
+        let of_voice = voice.and_then(own_language);
+        let default = of_voice.is_none().then_some(DEFAULT_LANGUAGE);
+        let tags = [of_voice.as_deref(), language.or(default)];
+        let reads = |script: Script, tag: &str| script.is_of(tag) && is_installed(tag);
+        let is_read = |script: Script| {
+            script.language().is_none()
+                || script.is_read_by_espeak()
+                || tags.iter().flatten().any(|tag| reads(script, tag))
+        };
+        match unread_script(text, is_read) {
+            None => Ok(()),
+            Some(script) => match script.language().is_some_and(|other| reads(script, other)) {
+                true => Err(Self::OtherLanguage(script)),
+                false => Err(Self::Script(script)),
+            },
+        }
+    }
+
+    /// Checks a text for characters of Japanese that espeak-ng does not read.
+    pub(crate) fn check_kanji(
         voice: Option<&str>,
         language: Option<&str>,
         text: Option<&str>,
@@ -60,6 +101,9 @@ impl NotSpoken {
         }
     }
 }
+
+/// The language of a text where neither it nor its voice names one.
+const DEFAULT_LANGUAGE: &str = "en";
 
 /// What espeak-ng calls its Japanese voice: its language, and its name.
 const JAPANESE: [&str; 2] = ["ja", "japanese"];
@@ -85,6 +129,40 @@ fn is_of(tag: &str, codes: &[&str]) -> bool {
 /// The name of one of espeak-ng's voices without its variant: `ja` of `ja+f3`.
 fn without_variant(voice: &str) -> &str {
     voice.split_once('+').map_or(voice, |(name, _)| name)
+}
+
+/// The language of one of espeak-ng's voices, as a BCP 47 tag; `None` for a variant, which speaks any.
+fn own_language(voice: &str) -> Option<String> {
+    language_tag(without_variant(voice))
+}
+
+/// The language to speak a text in that names none, with a voice of espeak-ng's, or one of the language `own`; `None` for the voice's own.
+pub(crate) fn detect_for_espeak(
+    voice: Option<&str>,
+    own: Option<&str>,
+    text: &str,
+) -> Option<&'static str> {
+    let of_voice = voice.and_then(own_language);
+    let own = own.or(of_voice.as_deref()).unwrap_or(DEFAULT_LANGUAGE);
+    colloquy_language::detect_for_voice(own, text)
+}
+
+/// The voice for a text: the named one, or its variant alone (`f3` of `de+f3`), which takes the voice of the text's language, where that reads
+/// the text's script and the named one does not.
+pub(crate) fn voice_to_read<'a>(
+    voice: Option<&'a str>,
+    language: Option<&str>,
+    text: &str,
+) -> Option<&'a str> {
+    let named = voice?;
+    let (Some(own), Some(language)) = (own_language(named), language) else {
+        return voice;
+    };
+    let reads = |tag: &str| unread_script(text, |script| script.is_of(tag)).is_none();
+    match !reads(&own) && reads(language) {
+        true => named.split_once('+').map(|(_, variant)| variant),
+        false => voice,
+    }
 }
 
 /// A text without Chinese characters and kana where the voice would say "Chinese letter" or "Japanese letter" for each of them. The Chinese
@@ -238,7 +316,9 @@ mod tests {
 
     #[test]
     fn kanji_are_not_read_by_espeak() {
-        let check = |language, text| NotSpoken::check_for_espeak(Some("f3"), Some(language), text);
+        let check = |language, text| {
+            NotSpoken::check_for_espeak(Some("f3"), Some(language), text, |_| true)
+        };
         assert_eq!(check("ja", Some("きょうは いい てんきです。2026")), Ok(()));
         assert_eq!(check("ja-JP", Some("今日は")), Err(NotSpoken::Kanji));
         assert_eq!(
@@ -254,18 +334,105 @@ mod tests {
     fn a_text_without_a_language_is_in_that_of_its_japanese_voice() {
         const KANJI: &str = "きょう東京へ";
         for voice in ["ja", "JA+f3", "Japanese", "japanese+Andy", "ja-JP"] {
-            let check = |text| NotSpoken::check_for_espeak(Some(voice), None, text);
+            let check = |text| NotSpoken::check_for_espeak(Some(voice), None, text, |_| true);
+            assert_eq!(check(Some("漢字")), Err(NotSpoken::Kanji), "{voice}");
             assert_eq!(check(Some(KANJI)), Err(NotSpoken::Kanji), "{voice}");
             assert_eq!(check(None), Err(NotSpoken::Kanji), "{voice}");
             assert_eq!(check(Some("きょう")), Ok(()), "{voice}");
             let readable = readable_by_espeak(Some(voice), None, KANJI.to_owned());
             assert_eq!(readable, KANJI, "{voice}: refused, not shortened");
-            let english = NotSpoken::check_for_espeak(Some(voice), Some("en"), Some("In 東京"));
+            let text = Some("In 東京");
+            let english = NotSpoken::check_for_espeak(Some(voice), Some("en"), text, |_| true);
             assert_eq!(english, Ok(()), "{voice}");
         }
         for voice in [None, Some("f3"), Some("jabberwock"), Some("javanese")] {
-            let check = NotSpoken::check_for_espeak(voice, None, Some(KANJI));
-            assert_eq!(check, Ok(()), "{voice:?}");
+            let check = NotSpoken::check_for_espeak(voice, None, Some(KANJI), |_| true);
+            let other = Err(NotSpoken::OtherLanguage(Script::Kana));
+            assert_eq!(check, other, "{voice:?}");
+        }
+    }
+
+    #[test]
+    fn texts_in_a_script_that_the_voice_does_not_read_are_refused() {
+        use NotSpoken::{OtherLanguage, Script as Unread};
+        let is_installed = |tag: &str| !["lo", "zh-cn"].contains(&tag);
+        for (voice, language, text, expected) in [
+            (
+                None,
+                None,
+                "Καλημέρα σας",
+                Err(OtherLanguage(Script::Greek)),
+            ),
+            (
+                Some("de+f3"),
+                Some("en"),
+                "Привет",
+                Err(OtherLanguage(Script::Cyrillic)),
+            ),
+            (Some("de+f3"), Some("ru"), "Привет", Ok(())),
+            (Some("Greek"), Some("en"), "Καλημέρα", Ok(())),
+            (Some("f3"), Some("el"), "Καλημέρα", Ok(())),
+            (
+                Some("en"),
+                None,
+                "Say Καλημέρα to your Greek friends.",
+                Ok(()),
+            ),
+            (Some("en"), Some("lo"), "ສະບາຍດີ", Err(Unread(Script::Lao))),
+            (Some("en"), None, "ສະບາຍດີ", Err(Unread(Script::Lao))),
+            (Some("en"), Some("zh-cn"), "漢字", Err(Unread(Script::Han))),
+            (Some("yue"), None, "漢字", Ok(())),
+            (Some("ko"), None, "漢字", Err(Unread(Script::Han))),
+            (Some("en"), Some("tlh"), "nuqneH", Ok(())),
+            (Some("en"), Some("lo"), "12, Vientiane", Ok(())),
+        ] {
+            let check = NotSpoken::check_for_espeak(voice, language, Some(text), is_installed);
+            assert_eq!(check, expected, "{voice:?} {language:?} {text}");
+        }
+        let told = Unread(Script::Lao).to_string();
+        assert!(
+            told.contains("Lao script") && told.contains("synthesizer.base_url"),
+            "{told}"
+        );
+        let told = OtherLanguage(Script::Thai).to_string();
+        assert!(
+            told.contains("Thai script") && told.contains("language to auto"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_text_is_in_the_language_of_its_script_unless_the_voice_reads_that() {
+        for (voice, own, text, expected) in [
+            (Some("en+f3"), None, "Καλημέρα", Some("el")),
+            (None, Some("en-us"), "สวัสดี", Some("th")),
+            (None, None, "Привет", Some("ru")),
+            (Some("Ukrainian"), None, "Добранич, Андрію", None),
+            (Some("f3"), None, "漢字", Some("zh-cn")),
+            (Some("japanese+Andy"), None, "漢字", None),
+        ] {
+            assert_eq!(
+                detect_for_espeak(voice, own, text),
+                expected,
+                "{voice:?} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_voice_that_does_not_read_a_script_lends_its_variant_to_one_that_does() {
+        for (voice, language, text, expected) in [
+            (Some("de+f3"), Some("ru"), "Привет", Some("f3")),
+            (Some("de"), Some("ru"), "Привет", None),
+            (Some("de"), Some("ru"), "Berlin, 12", Some("de")),
+            (Some("de"), Some("en"), "Привет", Some("de")),
+            (Some("de"), None, "Привет", Some("de")),
+            (Some("f3"), Some("ru"), "Привет", Some("f3")),
+            (Some("uk"), Some("ru"), "Привет", Some("uk")),
+            (None, Some("ru"), "Привет", None),
+        ] {
+            let chosen = voice_to_read(voice, language, text);
+            assert_eq!(chosen, expected, "{voice:?} {language:?} {text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, memory::NoRoom};
 use colloquy_providers::ProviderErrorKind;
 
 use super::recording::SoundError;
@@ -13,6 +13,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl From<SoundError> for ApiError {
     fn from(error: SoundError) -> Self {
+        match error {
+            SoundError::NoRoom(NoRoom::Now) => return NoRoom::Now.into(),
+            SoundError::NoRoom(NoRoom::Ever) => {
+                let message = "The sound takes more memory than this server has for one; ask for another format, or for less text";
+                return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "sound_too_large", message);
+            }
+            _ => {}
+        }
         let asked_to_wait = match &error {
             SoundError::Provider(error) => error.retry_after,
             _ => None,

@@ -19,7 +19,7 @@ mod text_reader;
 mod voice;
 mod voices;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
@@ -31,7 +31,9 @@ pub use colloquy_audio::{
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream, Synthesizer};
+use colloquy_providers::{
+    NotSpoken, ProviderError, Providers, SpeechRequest, SpeechStream, Synthesizer,
+};
 use colloquy_sandbox::Sandbox;
 use futures_util::{StreamExt as _, stream};
 
@@ -98,7 +100,17 @@ where
     }
 }
 
-/// Speaks a text. Marks that cannot be heard are left out; a text of nothing else gives no sound and asks nobody.
+/// A text that was read aloud.
+#[derive(Debug)]
+pub enum Recorded {
+    /// A file of Opus in Ogg.
+    Sound(Vec<u8>),
+    /// Nothing can be heard: the reason, or `None` where the text has no words, or none that the voice reads.
+    Silent(Option<NotSpoken>),
+}
+
+/// Speaks a text. Marks that cannot be heard are left out; a text of nothing else, or in a script that the voice does not read, gives no sound and
+/// asks nobody.
 ///
 /// # Errors
 /// When the synthesizer gives no first piece, after its retry.
@@ -108,40 +120,80 @@ pub async fn speak(
     text: &str,
     claim: &Claim,
 ) -> Result<SpeechStream, ProviderError> {
-    let voice = voice.for_text(text);
+    let heard = spoken(text);
+    let voice = for_text(speech, voice, &heard, claim);
     let voice = voice.as_ref();
-    let text = audible(speech, voice, text, claim);
+    if let Err(reason) = check_script(speech, voice, &heard, claim)
+        && speech.limits.may_warn("a sentence without sound")
+    {
+        tracing::warn!(%reason, "a sentence of a call has no sound");
+    }
+    let text = readable(speech, voice, heard, claim);
     if !text.chars().any(char::is_alphanumeric) {
         return Ok(stream::empty().boxed());
     }
     ask(speech, voice, text, claim).await
 }
 
-/// Reads a text aloud into a file of Opus in Ogg; `None` when nothing in it can be heard.
+/// Reads a text aloud into a file of Opus in Ogg, unless nothing in it can be heard.
 ///
 /// # Errors
-/// When the synthesizer fails, after its retry.
+/// When the text is Japanese that the synthesizer does not read, or the synthesizer fails, after its retry.
 pub async fn record(
     speech: &Speech,
     voice: &Voice,
     text: &str,
     claim: &Claim,
-) -> Result<Option<Vec<u8>>, SoundError> {
-    let voice = voice.for_text(text).into_owned();
+) -> Result<Recorded, SoundError> {
+    let heard = spoken(text);
+    let voice = for_text(speech, voice, &heard, claim).into_owned();
+    match check_script(speech, &voice, &heard, claim) {
+        Ok(()) => {}
+        // Japanese itself is spoken, so its answers in kana have sound and those in kanji fail.
+        Err(NotSpoken::Kanji) => return Err(NotSpoken::Kanji.into()),
+        Err(unread) => return Ok(Recorded::Silent(Some(unread))),
+    }
     let Some(reading) = TextReader::new(speech, voice, text, claim) else {
-        return Ok(None);
+        return Ok(Recorded::Silent(None));
     };
     let characters = text.chars().count() as u64;
     let serial = speech.clock.new_id().as_u128() as u32;
     let recording = Recording::new(reading, Format::Opus, characters, serial);
-    recording.whole().await.map(Some)
+    recording.whole().await.map(Recorded::Sound)
+}
+
+/// The voice in the language of a text, where the voice detects it.
+fn for_text<'a>(speech: &Speech, voice: &'a Voice, text: &str, claim: &Claim) -> Cow<'a, Voice> {
+    let id = voice_id(speech, voice).map(String::as_str);
+    let is_unread = || {
+        let checked = synthesizer(speech, claim).check_language(id, None, Some(text));
+        matches!(checked, Err(NotSpoken::OtherLanguage(_)))
+    };
+    voice.for_text(is_unread, || {
+        synthesizer(speech, claim).detect_language(id, text)
+    })
+}
+
+/// Checks that a voice reads the script of a text.
+fn check_script(
+    speech: &Speech,
+    voice: &Voice,
+    text: &str,
+    claim: &Claim,
+) -> Result<(), NotSpoken> {
+    let id = voice_id(speech, voice).map(String::as_str);
+    synthesizer(speech, claim).check_language(id, voice.language.as_deref(), Some(text))
 }
 
 /// The text that the synthesizer is asked for: what of it can be heard, and what the voice reads.
 fn audible(speech: &Speech, voice: &Voice, text: &str, claim: &Claim) -> String {
-    let (id, language) = (voice_id(speech, voice), voice.language.as_deref());
-    let id = id.map(String::as_str);
-    synthesizer(speech, claim).readable(id, language, spoken(text))
+    readable(speech, voice, spoken(text), claim)
+}
+
+/// What the voice reads of a text that can be heard.
+fn readable(speech: &Speech, voice: &Voice, text: String, claim: &Claim) -> String {
+    let id = voice_id(speech, voice).map(String::as_str);
+    synthesizer(speech, claim).readable(id, voice.language.as_deref(), text)
 }
 
 /// The provider's id of a voice, or of the configured default.

@@ -4,11 +4,14 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use colloquy_accounts::Tenant;
-use colloquy_characters::CharacterParameters;
+use colloquy_characters::Character;
 use colloquy_store::StoreError;
 
 use super::Voice;
 use crate::Speech;
+
+/// The most characters of a name that the log holds: that of an inline character's voice may be anything.
+const MAX_LOGGED: usize = 200;
 
 /// What a reference begins with.
 const SCHEME: &str = "repo:";
@@ -58,15 +61,20 @@ pub(super) async fn meant(
 
 /// The voice of a character of a partner. Where it names one of the library that cannot be had, the default one speaks: what is said
 /// matters more.
-pub async fn voice_of(speech: &Speech, tenant: &Tenant, parameters: &CharacterParameters) -> Voice {
-    let voice = Voice::of(parameters);
+pub async fn voice_of(speech: &Speech, tenant: &Tenant, character: &Character) -> Voice {
+    let voice = Voice::of(&character.parameters);
     let Some(reference) = voice.id.as_deref().and_then(parsed) else {
         return voice;
     };
     let id = match meant(speech, tenant, reference).await {
         Ok(Some(id)) => Some(id),
         Ok(None) => {
-            tracing::warn!("a character names a voice of the library that cannot speak");
+            if speech
+                .limits
+                .may_warn("a voice of the library that cannot speak")
+            {
+                warn_of(tenant, character, &voice);
+            }
             None
         }
         Err(error) => {
@@ -75,6 +83,17 @@ pub async fn voice_of(speech: &Speech, tenant: &Tenant, parameters: &CharacterPa
         }
     };
     Voice { id, ..voice }
+}
+
+/// Logs which character names which voice that cannot speak; a character that is not saved has no name.
+fn warn_of(tenant: &Tenant, character: &Character, voice: &Voice) {
+    let logged = |name: &str| name.chars().take(MAX_LOGGED).collect::<String>();
+    tracing::warn!(
+        partner = tenant.partner().as_str(),
+        character = character.reference.as_deref().map(logged),
+        voice = voice.id.as_deref().map(logged),
+        "a character names a voice of the library that cannot speak"
+    );
 }
 
 #[cfg(test)]

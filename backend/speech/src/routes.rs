@@ -19,9 +19,9 @@ use colloquy_base::{
 use colloquy_http::{
     ApiError,
     extract::{body_bytes, is_json, unsupported_media_type},
+    memory::Share,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
-use colloquy_language::detect_to_speak;
 use colloquy_providers::{Gender, VoiceInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -33,6 +33,7 @@ use super::{
     recording::SoundError,
     request::SpeechBody,
     sound::{Order, SoundStream},
+    spoken::spoken,
     text_reader::TextReader,
     voices,
 };
@@ -69,7 +70,7 @@ struct SpeechRequestSchema {
     #[schema(min_length = 1, max_length = 2000)]
     input: String,
     /// `auto`, or `en`, `es`, `fr`, `de`, `it`, `pt`, `pl`, `ru`, `nl`, `ar`, `zh-cn`, `ja`, `ko`, `hi`, `he`. With `auto` the
-    /// language is detected; where that is not sure, the voice's own is taken.
+    /// language is detected; where that is not sure, the voice's own is taken, or that of the text's script where the voice does not read it.
     #[schema(default = "auto")]
     language: Option<String>,
     /// The format of the answer, mono.
@@ -90,8 +91,9 @@ struct SoundFile(Vec<u8>);
 /// scope `speech`; usage counts the characters of `input`.
 ///
 /// The body is sound at 24,000 Hz, mono. All formats but `wav` are sent while they are made; when speech fails after that,
-/// the body breaks off without its proper end. `pcm` is signed 16-bit little-endian samples; the header
-/// `X-Svc-TTS-Sample-Rate` repeats their rate. `X-Svc-TTS-Request-Id` is a number, also on errors.
+/// the body breaks off without its proper end. `wav` begins with its length, so the server holds all of it until it is sent.
+/// `pcm` is signed 16-bit little-endian samples; the header `X-Svc-TTS-Sample-Rate` repeats their rate.
+/// `X-Svc-TTS-Request-Id` is a number, also on errors.
 ///
 /// Wrong fields are answered with 400, as everywhere in this API, and all of them are named at once.
 #[utoipa::path(
@@ -113,14 +115,23 @@ struct SoundFile(Vec<u8>);
         ),
         (
             status = 400,
-            description = "`{message, errors: {field: [text]}}` for wrong fields; `{error}` when there is no such voice, or the \
+            description = "`{message, errors: {field: [text]}}` for wrong fields, and for an `input` that is mostly in a script that no voice \
+                of its language reads; `{error}` when there is no such voice, or the \
                 voice service refuses the request",
         ),
         (status = 401, description = "`{error}`: no key, or one that is not valid"),
         (status = 403, description = "`{error}`: the key is not for speech"),
+        (
+            status = 413,
+            description = "`{error}`: the body is too large, or the sound, as `wav`, takes more memory than the server has for one",
+        ),
         (status = 429, description = "`{error, code: QUOTA_EXHAUSTED}`, or `{error}` beyond the key's rate"),
         (status = 502, description = "`{error}`: the voice service failed"),
-        (status = 503, description = "`{error}`: the voice service is not available; Retry-After says when to ask again"),
+        (
+            status = 503,
+            description = "`{error}`: the voice service is not available, or there is no memory for the sound now; Retry-After says \
+                when to ask again",
+        ),
     ),
 )]
 pub(crate) async fn create_speech(State(speech): State<Speech>, request: Request) -> Response {
@@ -145,15 +156,18 @@ async fn payer(parts: &Parts, speech: &Speech) -> Result<Payer, ApiError> {
 async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let payer = payer(&parts, speech).await?;
+    let memory = parts.extensions.get::<Share>().cloned();
     let wanted = wanted(speech, parts, body).await?;
-    let language = wanted.language.or_else(|| detect_to_speak(&wanted.input));
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
     let id = match library::parsed(&wanted.voice) {
         Some(reference) => named(speech, &payer, reference).await?,
         None => wanted.voice,
     };
     let synthesizer = &speech.providers.synthesizer;
-    let checked = synthesizer.check_language(Some(&id), language, Some(&wanted.input));
+    let heard = spoken(&wanted.input);
+    let language = wanted.language;
+    let language = language.or_else(|| synthesizer.detect_language(Some(&id), &heard));
+    let checked = synthesizer.check_language(Some(&id), language, Some(&heard));
     checked.map_err(|unspoken| InvalidField::new("input", unspoken.to_string()))?;
     let voice = voices::choose(&voices, &id, language, wanted.speed).ok_or_else(unknown_voice)?;
     let claim = Claim::new(Priority::Request, &bill::owner(&payer));
@@ -169,6 +183,13 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
         .then(|| Key::new(bill::owner(&payer), &voice, wanted.input, format));
     let kept = key.as_ref().and_then(|key| speech.cache.get(key));
     let mut response = if let Some(file) = kept {
+        // Others may make the cache forget the file before this client has read it.
+        if let Some(memory) = &memory
+            && let Err(why) = memory.grow(file.len())
+        {
+            bill.settle(0, Outcome::Failed);
+            return Err(SoundError::from(why).into());
+        }
         bill.settle(characters, Outcome::Completed);
         file.into_response()
     } else {
@@ -177,6 +198,7 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
             format,
             characters,
             key,
+            memory,
         };
         SoundStream::new(speech, order, reading, bill)
             .body()

@@ -12,6 +12,7 @@ use axum::{
 use bytes::Bytes;
 use colloquy_accounts::ledger::Outcome;
 use colloquy_audio::encode::Format;
+use colloquy_http::memory::Share;
 use futures_util::{StreamExt as _, stream};
 
 use super::{
@@ -30,6 +31,8 @@ pub(super) struct Order {
     pub(super) characters: u64,
     /// Under which the file is kept, where files are kept.
     pub(super) key: Option<Key>,
+    /// What the request holds of the memory for bodies, in which a sound counts that is held.
+    pub(super) memory: Option<Share>,
 }
 
 /// A file that is being made. Dropped before its end, it settles what was spoken until then.
@@ -56,7 +59,8 @@ impl SoundStream {
                 order.format,
                 order.characters,
                 order.request_id as u32,
-            ),
+            )
+            .counted_in(order.memory.clone()),
             order,
             bill: Some(bill),
             is_leaving: false,
@@ -69,10 +73,8 @@ impl SoundStream {
     /// When nothing, or not all, of what has to be there comes.
     pub(super) async fn body(mut self) -> Result<Response, SoundError> {
         if !self.order.format.is_streamed() {
-            let mut file = Vec::new();
-            while let Some(bytes) = self.next().await {
-                file.extend_from_slice(&bytes?);
-            }
+            // Such a file comes as a whole, and is not copied.
+            let file = self.next().await.unwrap_or(Err(SoundError::Silent))?;
             return Ok(file.into_response());
         }
         let first = self.next().await.unwrap_or(Err(SoundError::Silent))?;
@@ -116,15 +118,28 @@ impl SoundStream {
         })
     }
 
-    /// Keeps what may be asked for again, when it is not too large.
+    /// Keeps what may be asked for again, when it is not too large and there is memory for it.
     fn keep(&mut self, bytes: &Bytes, is_last: bool) {
         let room = self.speech.cache.room();
+        let memory = self.order.memory.as_ref();
         self.file = self.file.take().and_then(|mut file| {
+            // A file that comes as a whole is not copied.
+            if is_last && file.is_empty() {
+                return Some(file);
+            }
+            let fits = file.len() + bytes.len() <= room;
+            if !fits || memory.is_some_and(|memory| memory.grow(bytes.len()).is_err()) {
+                return None;
+            }
             file.extend_from_slice(bytes);
-            (file.len() <= room).then_some(file)
+            Some(file)
         });
         if is_last && let (Some(key), Some(file)) = (self.order.key.take(), self.file.take()) {
-            self.speech.cache.insert(key, Bytes::from(file));
+            let file = match file.is_empty() {
+                true => bytes.clone(),
+                false => Bytes::from(file),
+            };
+            self.speech.cache.insert(key, file);
         }
     }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use colloquy_characters::CharacterParameters;
-use colloquy_language::detect_to_speak;
 
 /// The speeds of the interface document.
 pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
@@ -48,12 +47,14 @@ impl Voice {
         }
     }
 
-    /// The voice in the language of a text, where the voice detects it.
-    pub(super) fn for_text(&self, text: &str) -> Cow<'_, Self> {
-        let detected = match self.detects_language && self.language.is_none() {
-            true => detect_to_speak(text),
-            false => None,
-        };
+    /// The voice in the language of a text, which `detect` tells, where the voice detects it, or names no language and leaves the text unread.
+    pub(super) fn for_text(
+        &self,
+        is_unread: impl FnOnce() -> bool,
+        detect: impl FnOnce() -> Option<&'static str>,
+    ) -> Cow<'_, Self> {
+        let detects = self.language.is_none() && (self.detects_language || is_unread());
+        let detected = detects.then(detect).flatten();
         match detected {
             Some(language) => Cow::Owned(Self {
                 language: Some(language.to_owned()),
@@ -101,10 +102,18 @@ mod tests {
     fn a_detecting_voice_speaks_each_text_in_its_language() {
         let of = |parameters: Value| Voice::of(&serde_json::from_value(parameters).unwrap());
         let detecting = of(json!({"language": "auto"}));
-        let language = |voice: &Voice, text| voice.for_text(text).language.clone();
+        let language = |voice: &Voice, text| {
+            let voice = voice.for_text(|| false, || colloquy_language::detect_to_speak(text));
+            voice.language.clone()
+        };
         let german = "Das Museum öffnet um neun Uhr, und der Eintritt ist heute für alle frei.";
         assert_eq!(language(&detecting, german).as_deref(), Some("de"));
         assert_eq!(language(&detecting, "12"), None);
+        // One that names no language does so where its voice leaves the text unread.
+        let unnamed = of(json!({}));
+        assert_eq!(language(&unnamed, german), None);
+        let voice = unnamed.for_text(|| true, || Some("el"));
+        assert_eq!(voice.language.as_deref(), Some("el"));
         let english = of(json!({"language": "auto", "voice": {"language": "English"}}));
         assert_eq!(language(&english, german).as_deref(), Some("en"));
         let own = of(json!({"language": "English", "voice": {"language": "auto"}}));

@@ -38,7 +38,11 @@ const WAL_PAGES: &str = "8192";
 
 /// The connections of a process. Like [`Connection`], it keeps the driver behind a pointer.
 #[derive(Debug, Clone)]
-pub(super) struct Pool(Arc<dyn Pooled>);
+pub(super) struct Pool {
+    driver: Arc<dyn Pooled>,
+    /// Where the database is, for people.
+    place: Arc<str>,
+}
 
 trait Pooled: fmt::Debug + Send + Sync {
     fn driver(&self) -> &Driver;
@@ -59,15 +63,19 @@ pub(super) enum Driver {
 
 impl Pool {
     pub(super) fn driver(&self) -> &Driver {
-        self.0.driver()
+        self.driver.driver()
     }
 
-    /// Opens the database.
-    pub(super) fn open(url: &str, most: u32) -> BoxFuture<'_, Result<Self, sqlx::Error>> {
-        Self::open_now(url, most).boxed()
+    /// Opens the database at this place.
+    pub(super) fn open(
+        url: &str,
+        most: u32,
+        place: Arc<str>,
+    ) -> BoxFuture<'_, Result<Self, sqlx::Error>> {
+        Self::open_now(url, most, place).boxed()
     }
 
-    async fn open_now(url: &str, most: u32) -> Result<Self, sqlx::Error> {
+    async fn open_now(url: &str, most: u32, place: Arc<str>) -> Result<Self, sqlx::Error> {
         let driver = if url.starts_with("sqlite:") {
             let mut options: SqliteConnectOptions = url.parse()?;
             if !url.contains('?') {
@@ -88,7 +96,10 @@ impl Pool {
             let options = options.disable_statement_logging();
             Driver::Postgres(pool_options(most).connect_lazy_with(options))
         };
-        let pool = Self(Arc::new(driver));
+        let pool = Self {
+            driver: Arc::new(driver),
+            place,
+        };
         let begun = runtime_now();
         loop {
             match pool.take().await {
@@ -110,7 +121,8 @@ impl Pool {
 
     /// A connection, which goes back by itself.
     pub(super) async fn acquire(&self) -> Result<Connection, StoreError> {
-        Ok(self.take().await?)
+        let taken = self.take().await;
+        taken.map_err(|error| StoreError::from(error).at(&self.place))
     }
 
     fn take(&self) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
@@ -121,6 +133,7 @@ impl Pool {
             };
             Ok(Connection {
                 held: Box::new(held),
+                place: Arc::clone(&self.place),
                 trusted: true,
             })
         }
@@ -158,6 +171,8 @@ fn pool_options<DB: Database>(most: u32) -> PoolOptions<DB> {
 #[derive(Debug)]
 pub(super) struct Connection {
     held: Box<dyn Held>,
+    /// Where the database is, for people.
+    place: Arc<str>,
     /// Whether everything that was asked of it came to an end.
     pub(super) trusted: bool,
 }
@@ -299,7 +314,7 @@ impl Connection {
         if committed.is_ok() {
             self.trusted = true;
         }
-        Ok(committed?)
+        committed.map_err(|error| self.failed(error))
     }
 
     /// Rolls the transaction back before the connection is used again.
@@ -315,7 +330,11 @@ impl Connection {
             Ok(_) => true,
             Err(error) => !error::is_outage(error),
         };
-        Ok(result?)
+        result.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: sqlx::Error) -> StoreError {
+        StoreError::from(error).at(&self.place)
     }
 }
 

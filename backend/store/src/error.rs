@@ -1,16 +1,26 @@
 //! What went wrong with the database, by what it means to who asked.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 use sqlx::error::DatabaseError;
 use sqlx_postgres::PgDatabaseError;
 use sqlx_sqlite::SqliteError;
+
+use crate::remedy;
 
 /// A failure of the database, of a statement, or of what is stored.
 #[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
     cause: Box<dyn Error + Send + Sync>,
+}
+
+/// An SQLite database that another connection holds.
+#[derive(Debug, thiserror::Error)]
+#[error("the database {place} is locked; {}: {source}", remedy::LOCKED)]
+struct Locked {
+    place: String,
+    source: sqlx::Error,
 }
 
 /// What a failure means.
@@ -66,6 +76,29 @@ impl StoreError {
             kind: StoreErrorKind::Other,
             cause: cause.into(),
         }
+    }
+
+    /// Nobody could write to the SQLite database at this place in time.
+    pub(crate) fn not_in_time(place: &str, waited: Duration) -> Self {
+        Self::unavailable(format!(
+            "no turn to write to the database {place} within {} s; {}",
+            waited.as_secs(),
+            remedy::LOCKED
+        ))
+    }
+
+    /// Names the place of a database that is locked, and the remedy.
+    pub(crate) fn at(self, place: &str) -> Self {
+        let Self { kind, cause } = self;
+        let cause: Box<dyn Error + Send + Sync> = match cause.downcast::<sqlx::Error>() {
+            Ok(error) if is_locked(&error) => Box::new(Locked {
+                place: place.to_owned(),
+                source: *error,
+            }),
+            Ok(error) => error,
+            Err(cause) => cause,
+        };
+        Self { kind, cause }
     }
 
     /// What it means.
@@ -165,6 +198,14 @@ fn is_full(error: &sqlx::Error) -> bool {
         Some(error) => error.code() == POSTGRES,
         None => sqlite_code(&**error).is_some_and(|code| code & 0xff == SQLITE),
     }
+}
+
+/// True if another connection holds an SQLite database (`SQLITE_BUSY`, `SQLITE_LOCKED`).
+fn is_locked(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    sqlite_code(&**error).is_some_and(|code| [5, 6].contains(&(code & 0xff)))
 }
 
 /// The result code of SQLite.

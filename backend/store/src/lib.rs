@@ -113,14 +113,14 @@ impl Store {
                 folder: folder.clone(),
                 source,
             })?;
-        let pool =
-            Pool::open(url, *max_connections)
-                .await
-                .map_err(|error| OpenError::Database {
-                    place: place.clone(),
-                    advice: remedy::advice(&error),
-                    source: error.into(),
-                })?;
+        let shared: Arc<str> = place.as_str().into();
+        let pool = Pool::open(url, *max_connections, Arc::clone(&shared))
+            .await
+            .map_err(|error| OpenError::Database {
+                place: place.clone(),
+                advice: remedy::advice(&error),
+                source: error.into(),
+            })?;
         let turns = match pool.dialect() {
             Dialect::Sqlite => Some(Arc::new(Semaphore::new(1))),
             Dialect::Postgres => None,
@@ -132,7 +132,7 @@ impl Store {
             },
             turns,
             complaints: Arc::default(),
-            place: place.as_str().into(),
+            place: shared,
         })
     }
 
@@ -206,8 +206,11 @@ impl Store {
         &self,
         begin: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let begun = timeout(WAIT, begin).await;
-        begun.unwrap_or_else(|_| Err(SqlxError::PoolTimedOut.into()))
+        match timeout(WAIT, begin).await {
+            Ok(begun) => begun.map_err(|error| error.at(&self.place)),
+            Err(_) if self.turns.is_some() => Err(StoreError::not_in_time(&self.place, WAIT)),
+            Err(_) => Err(SqlxError::PoolTimedOut.into()),
+        }
     }
 
     /// Says in the log that work in the background failed; not more than twice a minute for each sort.

@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 41] = sql_files![
+const FILES: [(&str, &str); 43] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -126,6 +126,8 @@ const FILES: [(&str, &str); 41] = sql_files![
     "0039_call_storage",
     "0040_ended_calls",
     "0041_call_addresses",
+    "0042_document_addresses",
+    "0043_missing_results",
 ];
 
 /// The migrations, numbered from 1.

@@ -3,6 +3,9 @@
 use sqlx::error::DatabaseError;
 use sqlx_postgres::PgDatabaseError;
 
+/// What to do about an SQLite database that is locked while a server runs, whose own transactions lock it, too.
+pub(crate) const LOCKED: &str = "if another process holds it, end that one";
+
 /// The remedy as the rest of a message, `": .."`; empty where none is known.
 pub(crate) fn advice(error: &sqlx::Error) -> String {
     remedy(error).map_or_else(String::new, |remedy| format!(": {remedy}"))
@@ -59,17 +62,24 @@ fn of_sqlite(code: i32) -> Option<&'static str> {
 mod tests {
     use std::path::Path;
 
-    use crate::{Store, StoreSettings};
+    use sqlx::Connection as _;
+    use sqlx_sqlite::SqliteConnection;
+
+    use crate::{Executor as _, Store, StoreSettings};
+
+    fn settings(folder: &Path, max_connections: u32) -> StoreSettings {
+        let file = folder.join("colloquy.db");
+        StoreSettings {
+            url: format!("sqlite://{}", file.display()),
+            max_connections,
+            folder: folder.to_owned(),
+            place: file.display().to_string(),
+        }
+    }
 
     /// What opening and migrating says, with all causes.
     async fn said(folder: &Path) -> String {
-        let file = folder.join("colloquy.db");
-        let settings = StoreSettings {
-            url: format!("sqlite://{}", file.display()),
-            max_connections: 2,
-            folder: folder.to_owned(),
-            place: file.display().to_string(),
-        };
+        let settings = settings(folder, 2);
         let all = |error: &dyn std::error::Error| {
             let mut said = error.to_string();
             let mut next = error.source();
@@ -106,5 +116,36 @@ mod tests {
         assert!(text.contains(file.to_str().unwrap()), "{text}");
         assert!(text.contains("cannot be opened; see whether"), "{text}");
         assert_eq!(text.matches("(code: ").count(), 1, "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_database_that_another_process_locks_is_named_with_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path(), 1);
+        let store = Store::open(&settings).await.unwrap();
+        let mut other = SqliteConnection::connect(&settings.url).await.unwrap();
+        let lock = sqlx::query("BEGIN IMMEDIATE").execute(&mut other);
+        lock.await.unwrap();
+        // The one connection does not wait, and the one that follows it after a failure is told so again.
+        let at_once = "PRAGMA busy_timeout = 0";
+        store.db().execute(at_once.to_owned()).await.unwrap();
+        let create = "CREATE TABLE a (id TEXT)".to_owned();
+        let alone = store.db().execute(create).await.unwrap_err();
+        store.db().execute(at_once.to_owned()).await.unwrap();
+        let begun = store.begin().await.unwrap_err();
+        for error in [alone, begun] {
+            assert!(error.is_unavailable(), "{error}");
+            let mut text = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                text = format!("{text}: {source}");
+            }
+            assert!(text.contains(&settings.place), "{text}");
+            assert!(text.contains(super::LOCKED), "{text}");
+            assert_eq!(text.matches("database is locked").count(), 1, "{text}");
+        }
+        // It waits here, for as long as a transaction waits at most.
+        let waited = store.begin().await.unwrap_err().to_string();
+        assert!(waited.contains(&settings.place), "{waited}");
+        assert!(waited.contains(super::LOCKED), "{waited}");
     }
 }

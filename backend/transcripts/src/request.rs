@@ -1,10 +1,13 @@
 //! What is asked: read from JSON or from a form, and checked before anything is stored. All wrong fields are told at once.
 
+use std::borrow::Cow;
+
 use colloquy_audio::media::Container;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::Written;
 use colloquy_providers::Understood;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
@@ -14,29 +17,36 @@ pub(super) const MAX_BOOSTED: usize = 100;
 const MAX_BOOSTED_CHARS: usize = 100;
 /// The longest address, in bytes.
 const MAX_URL_BYTES: usize = 8 * 1024;
+/// The most wrong fields that are told.
+const MAX_TOLD: usize = 100;
+/// The field with the address of the recording.
+const URL: &str = "audio_url";
+/// The field with the terms that are boosted.
+pub(super) const BOOSTED: &str = "boosted_words";
 
 /// A recording to write down, by its address.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = CreateTranscript)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
 pub(super) struct TranscriptBody {
     /// Where the recording is got from.
     #[schema(required)]
-    pub(super) audio_url: Option<String>,
+    audio_url: Option<String>,
     /// The language that is spoken.
     #[schema(value_type = Option<LanguageCode>, default = "en_us")]
-    pub(super) language_code: Option<String>,
+    language_code: Option<String>,
     /// Whether the language is detected; `language_code` then counts for nothing.
     #[schema(default = false)]
-    pub(super) language_auto: Option<bool>,
+    language_auto: Option<bool>,
     /// Whether words such as "um" are kept.
     #[schema(default = false)]
-    pub(super) filler_words: Option<bool>,
+    filler_words: Option<bool>,
     /// Whether the text has capital letters and punctuation.
     #[schema(default = true)]
-    pub(super) format_text: Option<bool>,
+    format_text: Option<bool>,
     /// Terms that are likelier than they would be; at most 100, of at most 100 characters each.
     #[schema(max_items = 100)]
-    pub(super) boosted_words: Option<Vec<String>>,
+    boosted_words: Option<Vec<String>>,
 }
 
 /// A recording to write down, as a file.
@@ -147,97 +157,154 @@ pub(super) enum Source {
     Url(Url),
 }
 
-impl TranscriptBody {
-    /// The options, and the address where one is given.
+/// The wrong fields that are found while a request is read.
+#[derive(Debug, Default)]
+pub(super) struct Wrong(Vec<InvalidField>);
+
+impl Wrong {
+    /// Adds a field, unless there are too many already.
+    pub(super) fn tell(
+        &mut self,
+        field: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        if self.0.len() < MAX_TOLD {
+            self.0.push(InvalidField::new(field, message));
+        }
+    }
+
+    /// Returns true if the field was added.
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.0.iter().any(|wrong| wrong.field == field)
+    }
+}
+
+impl Options {
+    /// Reads the fields of a body, and the address where one is given. `wrong` are the fields that were found wrong before.
     ///
     /// # Errors
-    /// All fields that are wrong.
-    pub(super) fn check(
-        self,
-        has_upload: bool,
+    /// All fields that are wrong, also those of a wrong type.
+    pub(super) fn read(
+        fields: &Map<String, Value>,
+        has_audio: bool,
         allowed: impl FnOnce(&Url) -> Result<(), String>,
         understood: &Understood,
-    ) -> Result<(Options, Option<Url>), Vec<InvalidField>> {
-        let mut wrong = Vec::new();
-        let mut tell =
-            |field: String, message: String| wrong.push(InvalidField::new(field, message));
-        let url = match (self.audio_url.filter(|url| !url.is_empty()), has_upload) {
-            (None, true) => None,
-            (None, false) => {
-                tell(
-                    "audio_url".to_owned(),
-                    "is required when there is no audio".to_owned(),
-                );
-                tell(
-                    "audio".to_owned(),
-                    "is required when there is no audio_url".to_owned(),
-                );
-                None
-            }
-            (Some(_), true) => {
-                tell(
-                    "audio_url".to_owned(),
-                    "is given beside audio; only one of them may be".to_owned(),
-                );
-                None
-            }
-            (Some(url), false) => match address(&url, allowed) {
-                Ok(url) => Some(url),
-                Err(message) => {
-                    tell("audio_url".to_owned(), message);
-                    None
-                }
-            },
+        mut wrong: Wrong,
+    ) -> Result<(Self, Option<Url>), Vec<InvalidField>> {
+        let url = url(fields, has_audio, allowed, &mut wrong);
+        let options = Self {
+            language: language(fields, understood, &mut wrong),
+            filler_words: flag(fields, "filler_words", false, &mut wrong),
+            format_text: flag(fields, "format_text", true, &mut wrong),
+            boosted_words: boosted_words(fields, &mut wrong),
         };
-        let language = match self.language_code.as_deref() {
-            None => Some(LanguageCode::EnUs),
-            Some(code) => {
-                let known = LanguageCode::of_code(code);
-                if known.is_none() {
-                    let codes = LanguageCode::CODES.join(", ");
-                    tell("language_code".to_owned(), format!("is one of {codes}"));
-                }
-                known
-            }
-        };
-        let is_detected = self.language_auto.unwrap_or_default();
-        let language = language.filter(|_| !is_detected);
-        if is_detected && let Err(error) = understood.check_detection() {
-            tell("language_auto".to_owned(), error.to_string());
+        match wrong.0.is_empty() {
+            true => Ok((options, url)),
+            false => Err(wrong.0),
         }
-        if let Some(language) = language
-            && let Err(error) = understood.check(language.tag())
-        {
-            tell("language_code".to_owned(), error.to_string());
-        }
-        let boosted_words = self.boosted_words.unwrap_or_default();
-        if boosted_words.len() > MAX_BOOSTED {
-            tell(
-                "boosted_words".to_owned(),
-                format!("has at most {MAX_BOOSTED} items"),
-            );
-        }
-        for (index, term) in boosted_words.iter().enumerate().take(MAX_BOOSTED) {
-            let is_short = (1..=MAX_BOOSTED_CHARS).contains(&term.trim().chars().count());
-            if !is_short || term.chars().any(char::is_control) {
-                let message = format!("has 1 to {MAX_BOOSTED_CHARS} characters");
-                tell(format!("boosted_words.{index}"), message);
-            }
-        }
-        if !wrong.is_empty() {
-            return Err(wrong);
-        }
-        let options = Options {
-            language,
-            filler_words: self.filler_words.unwrap_or_default(),
-            format_text: self.format_text.unwrap_or(true),
-            boosted_words: boosted_words
-                .iter()
-                .map(|term| term.trim().to_owned())
-                .collect(),
-        };
-        Ok((options, url))
     }
+}
+
+/// The address of the recording; `None` for an upload, or where it is wrong.
+fn url(
+    fields: &Map<String, Value>,
+    has_audio: bool,
+    allowed: impl FnOnce(&Url) -> Result<(), String>,
+    wrong: &mut Wrong,
+) -> Option<Url> {
+    let given = match fields.get(URL) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(url)) => Some(url.as_str()).filter(|url| !url.is_empty()),
+        Some(_) => {
+            wrong.tell(URL, "must be a string");
+            return None;
+        }
+    };
+    match (given, has_audio) {
+        (None, true) => {}
+        (None, false) => {
+            wrong.tell(URL, "is required when there is no audio");
+            wrong.tell("audio", "is required when there is no audio_url");
+        }
+        (Some(_), true) => wrong.tell(URL, "is given beside audio; only one of them may be"),
+        (Some(url), false) => match address(url, allowed) {
+            Ok(url) => return Some(url),
+            Err(message) => wrong.tell(URL, message),
+        },
+    }
+    None
+}
+
+/// The language of the recording; `None` to detect it, or where it is wrong.
+fn language(
+    fields: &Map<String, Value>,
+    understood: &Understood,
+    wrong: &mut Wrong,
+) -> Option<LanguageCode> {
+    const CODE: &str = "language_code";
+    const AUTO: &str = "language_auto";
+    let named = match fields.get(CODE) {
+        None | Some(Value::Null) => Some(LanguageCode::EnUs),
+        Some(code) => {
+            let known = code.as_str().and_then(LanguageCode::of_code);
+            if known.is_none() {
+                let codes = LanguageCode::CODES.join(", ");
+                wrong.tell(CODE, format!("must be one of {codes}"));
+            }
+            known
+        }
+    };
+    let is_detected = flag(fields, AUTO, false, wrong);
+    if is_detected && let Err(error) = understood.check_detection() {
+        wrong.tell(AUTO, error.to_string());
+    }
+    let language = named.filter(|_| !is_detected);
+    if let Some(language) = language
+        && let Err(error) = understood.check(language.tag())
+    {
+        wrong.tell(CODE, error.to_string());
+    }
+    language
+}
+
+fn flag(fields: &Map<String, Value>, name: &'static str, default: bool, wrong: &mut Wrong) -> bool {
+    match fields.get(name) {
+        None | Some(Value::Null) => default,
+        Some(Value::Bool(flag)) => *flag,
+        Some(_) => {
+            wrong.tell(name, "must be true or false");
+            default
+        }
+    }
+}
+
+fn boosted_words(fields: &Map<String, Value>, wrong: &mut Wrong) -> Vec<String> {
+    let given = match fields.get(BOOSTED) {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(given)) => given,
+        Some(_) => {
+            wrong.tell(BOOSTED, "must be an array of strings");
+            return Vec::new();
+        }
+    };
+    if given.len() > MAX_BOOSTED {
+        wrong.tell(BOOSTED, format!("has at most {MAX_BOOSTED} items"));
+    }
+    let mut terms = Vec::new();
+    for (index, term) in given.iter().enumerate().take(MAX_BOOSTED) {
+        let path = format!("{BOOSTED}.{index}");
+        let Value::String(term) = term else {
+            wrong.tell(path, "must be a string");
+            continue;
+        };
+        let trimmed = term.trim();
+        let is_short = (1..=MAX_BOOSTED_CHARS).contains(&trimmed.chars().count());
+        match is_short && !term.chars().any(char::is_control) {
+            true => terms.push(trimmed.to_owned()),
+            false => wrong.tell(path, format!("has 1 to {MAX_BOOSTED_CHARS} characters")),
+        }
+    }
+    terms
 }
 
 fn address(url: &str, allowed: impl FnOnce(&Url) -> Result<(), String>) -> Result<Url, String> {
@@ -267,7 +334,7 @@ mod tests {
         body: &str,
         has_upload: bool,
     ) -> Result<(Options, Option<Url>), Vec<String>> {
-        let body: TranscriptBody = json::read(body.as_bytes()).unwrap();
+        let fields = json::object(body.as_bytes()).unwrap();
         let allowed = |url: &Url| match url.host_str() {
             Some("inside") => Err("the host has no public address".to_owned()),
             _ => Ok(()),
@@ -277,7 +344,7 @@ mod tests {
             told.map(|wrong| format!("{}: {}", wrong.field, wrong.message))
                 .collect()
         };
-        body.check(has_upload, allowed, understood).map_err(wrong)
+        Options::read(&fields, has_upload, allowed, understood, Wrong::default()).map_err(wrong)
     }
 
     #[test]
@@ -310,8 +377,32 @@ mod tests {
         let told = check(both, true).unwrap_err();
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].starts_with("audio_url: is given beside audio"));
-        assert!(told[1].starts_with("language_code: is one of en, en_us, en_uk"));
+        assert!(told[1].starts_with("language_code: must be one of en, en_us, en_uk"));
         assert!(told[2].starts_with("boosted_words.1: "));
+        let types = r#"{"audio_url": 7, "language_code": ["en"], "language_auto": "no", "filler_words": 0, "format_text": "no",
+            "boosted_words": "w"}"#;
+        let expected = [
+            "audio_url: must be a string",
+            "language_code: must be one of ",
+            "language_auto: must be true or false",
+            "filler_words: must be true or false",
+            "format_text: must be true or false",
+            "boosted_words: must be an array of strings",
+        ];
+        let told = check(types, false).unwrap_err();
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(expected), "{told}");
+        }
+        let terms = r#"{"boosted_words": ["ok", 7, null, "\u0000"]}"#;
+        assert_eq!(
+            check(terms, true).unwrap_err(),
+            [
+                "boosted_words.1: must be a string",
+                "boosted_words.2: must be a string",
+                "boosted_words.3: has 1 to 100 characters",
+            ]
+        );
         let neither = check("{}", false).unwrap_err();
         assert_eq!(neither.len(), 2);
         assert!(neither[0].starts_with("audio_url: ") && neither[1].starts_with("audio: "));
@@ -353,25 +444,27 @@ mod tests {
     fn changed_bodies_are_taken_or_refused_with_their_fields() {
         let seed = br#"{"audio_url": "https://example.com/a.mp3", "language_code": "en_uk", "language_auto": false,
             "filler_words": true, "format_text": false, "boosted_words": ["Colloquy", "Gr\u00fc\u00dfe"]}"#;
-        fuzz(&[seed.to_vec()], |bytes| {
-            match json::read::<TranscriptBody>(bytes) {
-                Ok(body) => match body.check(false, |_| Ok(()), &Understood::Any) {
-                    Ok((options, url)) => {
-                        assert!(url.is_some() && options.boosted_words.len() <= MAX_BOOSTED);
-                        format!("{:?} {}", options.language, options.boosted_words.len())
-                    }
-                    Err(wrong) => wrong
-                        .iter()
-                        .map(|wrong| wrong.field.chars().take(13).collect::<String>())
-                        .collect(),
-                },
-                Err(error) => error
-                    .field
-                    .chars()
-                    .filter(|c| !c.is_ascii_digit())
-                    .take(40)
+        let read = |fields: &Map<String, Value>| {
+            let wrong = Wrong::default();
+            Options::read(fields, false, |_| Ok(()), &Understood::Any, wrong)
+        };
+        fuzz(&[seed.to_vec()], |bytes| match json::object(bytes) {
+            Ok(fields) => match read(&fields) {
+                Ok((options, url)) => {
+                    assert!(url.is_some() && options.boosted_words.len() <= MAX_BOOSTED);
+                    format!("{:?} {}", options.language, options.boosted_words.len())
+                }
+                Err(wrong) => wrong
+                    .iter()
+                    .map(|wrong| wrong.field.chars().take(13).collect::<String>())
                     .collect(),
-            }
+            },
+            Err(error) => error
+                .field
+                .chars()
+                .filter(|c| !c.is_ascii_digit())
+                .take(40)
+                .collect(),
         });
     }
 }

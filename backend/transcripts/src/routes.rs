@@ -13,18 +13,21 @@ use colloquy_base::{invalid::InvalidField, json};
 use colloquy_http::{
     ApiError,
     extract::{ApiPath, body_up_to, id_in_path, is_json},
-    form::{Fields, Form},
+    form::Form,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_store::stored;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
     accept, delete,
     error::{AcceptError, transcript_not_found},
     kept_since,
-    request::{MAX_BOOSTED, Source, TranscriptBody, TranscriptForm, Upload},
+    request::{
+        BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
+    },
     store,
 };
 use crate::Transcripts;
@@ -41,8 +44,10 @@ where
 
 /// The largest JSON body, and the largest text of all fields of a form, in bytes.
 const MAX_BODY_BYTES: usize = 256 * 1024;
-/// What the repeated field of a form is called, and what it is without the brackets.
-const BOOSTED: [&str; 2] = ["boosted_words[]", "boosted_words"];
+/// The repeated field of a form, which may have no brackets, too.
+const REPEATED: [&str; 2] = ["boosted_words[]", BOOSTED];
+/// The fields of a form that are true or false.
+const FLAGS: [&str; 3] = ["language_auto", "filler_words", "format_text"];
 
 /// Where a transcript stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -166,17 +171,21 @@ async fn take(
     request: Request,
     upload: &mut Option<Upload>,
 ) -> Result<String, ApiError> {
-    let body = match is_json(request.headers()) {
-        true => json::read(&body_up_to(request, MAX_BODY_BYTES).await?)?,
+    let (fields, wrong) = match is_json(request.headers()) {
+        true => {
+            let body = body_up_to(request, MAX_BODY_BYTES).await?;
+            (json::object(&body)?, Wrong::default())
+        }
         false => form(transcripts, tenant, request, upload).await?,
     };
+    let has_audio = upload.is_some() || wrong.has("audio");
     let allowed = |url: &url::Url| {
         let checked = transcripts.fetcher.check(url, false);
         checked.map_err(|error| error.to_string())
     };
     let understood = transcripts.providers.batch.transcriber.understands();
-    let checked = TranscriptBody::check(body, upload.is_some(), allowed, &understood);
-    let (options, url) = checked.map_err(AcceptError::Invalid)?;
+    let read = Options::read(&fields, has_audio, allowed, &understood, wrong);
+    let (options, url) = read.map_err(AcceptError::Invalid)?;
     let source = match (upload, url) {
         (Some(upload), _) => Source::Upload(upload.clone()),
         (None, Some(url)) => Source::Url(url),
@@ -185,23 +194,24 @@ async fn take(
     Ok(accept::accept(transcripts, payer, tenant, &options, source).await?)
 }
 
-/// Reads a form. The file is stored as it comes.
+/// Reads a form as the fields of a body, with those that are wrong already. The file is stored as it comes. A file that is misplaced is not
+/// read, so nothing behind it is told.
 async fn form(
     transcripts: &Transcripts,
     tenant: &Tenant,
     request: Request,
     upload: &mut Option<Upload>,
-) -> Result<TranscriptBody, ApiError> {
+) -> Result<(Map<String, Value>, Wrong), ApiError> {
     let mut form = Form::of(request).map_err(|error| ApiError {
         message: "Send JSON, or a form with Content-Type: multipart/form-data".to_owned(),
         ..error
     })?;
-    let (mut fields, mut boosted) = (Fields::default(), Vec::new());
+    let (mut fields, mut boosted, mut wrong) = (Map::new(), Vec::new(), Wrong::default());
     let mut left = MAX_BODY_BYTES;
     while let Some(mut part) = form.next().await? {
         let name = part.name.clone();
         if name == "audio" {
-            if upload.is_some() {
+            if upload.is_some() || wrong.has("audio") {
                 return Err(ApiError::invalid("audio", "is given twice"));
             }
             if part.file_name.is_none() {
@@ -210,7 +220,16 @@ async fn form(
                     "is a file: the part needs a filename",
                 ));
             }
-            *upload = Some(accept::receive(transcripts, tenant, part.pieces()).await?);
+            match accept::receive(transcripts, tenant, part.pieces()).await {
+                Ok(received) => *upload = Some(received),
+                // All of it was read, and so are the fields behind it.
+                Err(AcceptError::Invalid(refused)) => {
+                    for InvalidField { field, message } in refused {
+                        wrong.tell(field, message);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
             continue;
         }
         if part.file_name.is_some() {
@@ -221,21 +240,31 @@ async fn form(
         }
         let text = part.text(left).await?;
         left -= text.len();
-        match BOOSTED.contains(&name.as_str()) {
+        if REPEATED.contains(&name.as_str()) {
             // One more than there may be is enough to tell that there are too many.
-            true if boosted.len() > MAX_BOOSTED => {}
-            true => boosted.push(text),
-            false => fields.add(name, text)?,
+            if boosted.len() <= MAX_BOOSTED {
+                boosted.push(Value::String(text));
+            }
+        } else if fields.contains_key(&name) {
+            wrong.tell(name, "is given twice");
+        } else {
+            let value = value_of(&name, text);
+            fields.insert(name, value);
         }
     }
-    Ok(TranscriptBody {
-        audio_url: fields.take("audio_url"),
-        language_code: fields.take("language_code"),
-        language_auto: fields.take_bool("language_auto")?,
-        filler_words: fields.take_bool("filler_words")?,
-        format_text: fields.take_bool("format_text")?,
-        boosted_words: Some(boosted),
-    })
+    fields.insert(BOOSTED.to_owned(), Value::Array(boosted));
+    Ok((fields, wrong))
+}
+
+/// The value of a body that the text of a field stands for. An empty text is none.
+fn value_of(field: &str, text: String) -> Value {
+    let is_flag = FLAGS.contains(&field);
+    match text.as_str() {
+        "" => Value::Null,
+        "true" | "True" | "1" if is_flag => Value::Bool(true),
+        "false" | "False" | "0" if is_flag => Value::Bool(false),
+        _ => Value::String(text),
+    }
 }
 
 /// Reads a transcript. Once it ended, it is kept for 30 days, unless that is configured otherwise or it is deleted.

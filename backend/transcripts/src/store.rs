@@ -278,7 +278,7 @@ pub(super) enum End<'a> {
     Error(&'a str),
 }
 
-/// What a transcript that ends gives up.
+/// Recording and bytes that a transcript releases when it ends.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// Its recording.

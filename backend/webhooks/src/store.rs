@@ -123,14 +123,17 @@ pub(super) async fn list(
     db.fetch_all(statement(sql, values)).await
 }
 
+/// The newest attempts, oldest first.
 pub(super) async fn attempts(
     db: &impl Executor,
     delivery: &Delivery,
 ) -> Result<Vec<AttemptRow>, StoreError> {
     let sql = "SELECT number, started_at, duration_ms, status, error FROM webhook_attempts \
-               WHERE delivery_id = $1 ORDER BY number";
-    db.fetch_all(statement(sql, [delivery.id.as_str().into()]))
-        .await
+               WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2";
+    let values = [delivery.id.as_str().into(), MAX_ATTEMPTS.into()];
+    let mut attempts: Vec<AttemptRow> = db.fetch_all(statement(sql, values)).await?;
+    attempts.reverse();
+    Ok(attempts)
 }
 
 pub(super) async fn record(

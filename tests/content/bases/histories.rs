@@ -778,7 +778,8 @@ impl History {
         };
         let error = document["processing_error"].as_str().unwrap_or_default();
         if document["rewrite_status"] == "failed" {
-            let has_failed = last("rewrite").is_some_and(is_failure) || error.contains("rests");
+            let has_failed =
+                last("rewrite").is_some_and(is_failure) || error.contains("after failures");
             return has_failed.then_some("rewriting it failed");
         }
         if document["embedding_status"] == "failed" {

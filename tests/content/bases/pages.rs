@@ -5,7 +5,7 @@ use std::{
     io::{Cursor, Read as _},
 };
 
-use harness::TestDatabase;
+use harness::{TestDatabase, upstream::Upstream};
 
 use super::*;
 
@@ -167,8 +167,9 @@ on_both_databases!(
         let key = acme.key.as_str();
         let path = format!("/api/documents/{BASE}/empty");
         let made = add_many(async |form| post(&app, key, &path, form).await).await;
-        let last = DOCUMENTS - 1;
-        for nth in [2, 70, last] {
+        // More than a page of them.
+        let finals: Vec<usize> = (0..DOCUMENTS).filter(|nth| nth % 10 < 5).collect();
+        for &nth in &finals {
             let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[nth]);
             let text = format!("Lion {nth}.");
             let written = put(&app, key, &content, &[("content", text.as_str())]).await;
@@ -178,7 +179,7 @@ on_both_databases!(
         let bundle = app.request(Method::GET, &path).bearer_auth(key);
         let bundle = bundle.send().await.unwrap().bytes().await.unwrap();
         let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
-        assert_eq!(bundle.len(), 4);
+        assert_eq!(bundle.len(), finals.len() + 1);
         let mut read = |name: &str| {
             let mut text = String::new();
             let mut file = bundle.by_name(name).unwrap();
@@ -187,12 +188,283 @@ on_both_databases!(
         };
         let info: Value = serde_json::from_str(&read("documents_info.json")).unwrap();
         let told = info["documents"].as_array().unwrap();
-        assert_eq!(told.len(), 3, "{info}");
-        for (told, nth) in told.iter().zip([2, 70, last]) {
+        assert_eq!(told.len(), finals.len(), "{info}");
+        for (told, nth) in told.iter().zip(finals) {
             assert_eq!(told["document_id"], made[nth], "{info}");
+            assert_eq!(told["name"], format!("Document {nth}"));
+            assert_eq!(told["folder"], "texts");
+            assert_eq!(told["type"], if nth % 3 == 0 { "url" } else { "file" });
             let file = told["file"].as_str().unwrap();
             assert_eq!(read(file), format!("Lion {nth}."));
         }
+    }
+);
+
+on_both_databases!(
+    a_list_breaks_off_if_its_base_is_deleted_meanwhile,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        add_many(async |form| post(&app, key, &path, form).await).await;
+        // A page is larger than what connections hold that nobody reads, so the rest is not read before this one is.
+        let reason = "x".repeat(300_000);
+        let sql = "UPDATE knowledge_documents SET processing_error = $1";
+        let db = app.app.store.db();
+        db.execute(statement(sql, [reason.as_str().into()]))
+            .await
+            .unwrap();
+        let list = async || {
+            let path = format!("/api/documents/{BASE}");
+            let request = app.request(Method::GET, &path).bearer_auth(key);
+            let listed = request.send().await.unwrap();
+            assert_eq!(listed.status().as_u16(), 200);
+            listed
+        };
+        let (whole, cut) = (list().await, list().await);
+        let whole = whole.bytes().await.unwrap();
+        assert!(whole.len() > reason.len() * DOCUMENTS);
+        let path = "/api/knowledgebases/acme/manual";
+        let deleted = app.call(key, Method::DELETE, path, Value::Null).await;
+        deleted.expect(200);
+        assert!(cut.bytes().await.is_err());
+        app.get(key, &format!("/api/documents/{BASE}"))
+            .await
+            .expect(404);
+    }
+);
+
+on_both_databases!(
+    statistics_are_those_of_the_listed_documents,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let mut made = Vec::new();
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            let form = fields(&[("name", name), ("folder", "texts"), ("type", "file")]);
+            let document = post(&app, key, &path, form).await.expect(201);
+            made.push(document["id"].as_str().unwrap().to_owned());
+        }
+        for (nth, variant, text) in [
+            (0, "digitized", "Lions"),
+            (0, "rewritten", "Lions eat meat."),
+            (1, "digitized", "Ants"),
+            (1, "original", "Ants."),
+            (2, "digitized", "Bees fly."),
+            (3, "rewritten", "Äther"),
+        ] {
+            let path = format!("/api/documents/{BASE}/{}/content/{variant}", made[nth]);
+            let written = put(&app, key, &path, &[("content", text)]).await;
+            written.expect(200);
+        }
+        for sql in [
+            format!(
+                "UPDATE knowledge_contents SET variant = 'draft' WHERE document_id = '{}' AND variant = 'digitized'",
+                made[2]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'done' WHERE id = '{}'",
+                made[0]
+            ),
+            // A step that waits has its own reason or none.
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'blocked', processing_error = 'it is old', embedding_error = NULL WHERE id = '{}'",
+                made[3]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'none', processing_error = 'it is broken' WHERE id = '{}'",
+                made[4]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = 'it is broken' WHERE id = '{}'",
+                made[5]
+            ),
+        ] {
+            run(&app, sql).await;
+        }
+        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+        let listed = listed.expect(200);
+        let documents = listed["documents"].as_array().unwrap();
+        let errors = documents
+            .iter()
+            .filter(|document| !document["processing_error"].is_null());
+        assert_eq!(errors.count(), 2, "{listed}");
+        let statistics = app.get(key, &format!("/api/kb-stats/{BASE}")).await;
+        assert_eq!(
+            statistics.expect(200),
+            json!({
+                "document_count": 6, "digitized_count": 2, "draft_rewrite_count": 1, "final_rewrite_count": 2,
+                "total_digitized_chars": 9, "total_draft_rewrite_chars": 9, "total_final_rewrite_chars": 20,
+                "error_count": 2, "embedded_count": 1,
+            })
+        );
+    }
+);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_queued_for_a_base_is_of_all_its_pages() {
+    let upstream = Upstream::start().await;
+    for database in TestDatabase::both().await {
+        let builder = TestApp::builder(&database).config(|config| {
+            upstream.offer(config);
+            config.rewriting.model = Some("scripted-chat".to_owned());
+        });
+        let app = builder.with_decoder().without_worker().start().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let form = fields(&[("name", "a"), ("folder", "texts"), ("type", "file")]);
+        let path = format!("/api/documents/{BASE}/empty");
+        let made = post(&app, key, &path, form).await.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+        let written = put(&app, key, &content, &[("content", "Lions eat meat.")]).await;
+        written.expect(200);
+        // Twice as many each time, all of one time: more than a page, and no text but that of the first.
+        for turn in 0..9 {
+            let sql = format!(
+                "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, content_type, model_tier, auto_rewrite, \
+                 use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at, fetching) \
+                 SELECT d.id || '-{turn}', d.base_id, d.folder_id, d.name, d.type, d.content_type, d.model_tier, d.auto_rewrite, \
+                 d.use_original_as_rewritten, d.digitizing, 'failed', 'failed', d.revision, d.created_at, d.updated_at, d.fetching \
+                 FROM knowledge_documents d"
+            );
+            run(&app, sql).await;
+        }
+        run(
+            &app,
+            format!("UPDATE knowledge_documents SET rewriting = 'failed', embedding = 'failed' WHERE id = '{id}'"),
+        )
+        .await;
+        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+        let listed = listed.expect(200);
+        let listed: HashSet<&str> = ids(&listed).into_iter().collect();
+        assert_eq!(listed.len(), 512);
+        let others = |answer: &Value| {
+            let skipped = answer["skipped_documents"].as_array().unwrap().iter();
+            let skipped =
+                skipped.map(|skipped| skipped["document_id"].as_str().unwrap().to_owned());
+            skipped.collect::<HashSet<String>>()
+        };
+        let expected: HashSet<String> = listed
+            .iter()
+            .filter(|listed| **listed != id)
+            .map(|listed| (*listed).to_owned())
+            .collect();
+
+        let bulk = format!("/api/bulk/rewrite/kb/{BASE}?dry_run=true");
+        let bulk = post(&app, key, &bulk, Form::new()).await.expect(200);
+        assert_eq!(bulk["document_ids"], json!([id]));
+        assert_eq!(bulk["estimate"]["documents"], 1);
+        // A token for four characters.
+        assert_eq!(bulk["estimate"]["output_tokens"], 4);
+        assert_eq!(bulk["skipped"], 511);
+        assert_eq!(others(&bulk), expected);
+
+        let retry = "/api/rewriting/acme/retry-failed?kb=manual";
+        let interrupted = format!("{retry}&interrupted=true");
+        let none = app.post(key, &interrupted, json!({})).await.expect(200);
+        assert_eq!((&none["queued"], &none["skipped"]), (&json!(0), &json!(0)));
+        let again = app.post(key, retry, json!({})).await.expect(200);
+        assert_eq!(again["document_ids"], json!([id]));
+        assert_eq!(others(&again), expected);
+
+        let retry = format!("/api/embedding/{BASE}/retry-failed");
+        let again = app.post(key, &retry, json!({})).await.expect(200);
+        assert_eq!(again["queued"], 512);
+        let info = &again["embedding_info"];
+        assert_eq!(
+            (
+                &info["pending_document_count"],
+                &info["failed_document_count"]
+            ),
+            (&json!(512), &json!(0))
+        );
+    }
+}
+
+on_both_databases!(
+    embedding_info_has_the_newest_change_and_error,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let mut made = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            let form = fields(&[("name", name), ("folder", "texts"), ("type", "file")]);
+            let document = post(&app, key, &path, form).await.expect(201);
+            made.push(document["id"].as_str().unwrap().to_owned());
+        }
+        let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[0]);
+        let written = put(&app, key, &content, &[("content", "Lions.")]).await;
+        written.expect(200);
+        let set = async |nth: usize, state: &str| {
+            let id = &made[nth];
+            let sql = format!("UPDATE knowledge_documents SET {state} WHERE id = '{id}'");
+            run(&app, sql).await;
+        };
+        let info = async || {
+            let path = format!("/api/embedding/{BASE}");
+            app.get(key, &path).await.expect(200)
+        };
+        let expected = |status: &str, time: &str, error: &str, pending: usize, failed: usize| {
+            json!([
+                1,
+                pending,
+                failed,
+                0,
+                null,
+                status,
+                format!("1970-01-01T00:00{time}Z"),
+                error
+            ])
+        };
+        let told = |info: &Value| {
+            json!([
+                info["eligible_document_count"],
+                info["pending_document_count"],
+                info["failed_document_count"],
+                info["embedded_document_count"],
+                info["last_update_details"],
+                info["last_update_status"],
+                info["last_update_time"],
+                info["last_error"],
+            ])
+        };
+        set(0, "embedding = 'queued', embedding_at = NULL").await;
+        set(
+            1,
+            "embedding = 'done', embedding_at = 4000, embedding_error = 'it was broken'",
+        )
+        .await;
+        // Of those of one time, the oldest document counts.
+        set(
+            2,
+            "embedding = 'failed', embedding_at = 5000, embedding_error = 'it is broken'",
+        )
+        .await;
+        set(
+            3,
+            "embedding = 'done', embedding_at = 5000, embedding_error = 'it is another one'",
+        )
+        .await;
+        let broken = "it is broken";
+        assert_eq!(
+            told(&info().await),
+            expected("in_progress", ":05", broken, 1, 1)
+        );
+        set(0, "embedding = 'none'").await;
+        assert_eq!(told(&info().await), expected("fail", ":05", broken, 0, 1));
+        set(3, "deletion_requested_at = 1").await;
+        set(2, "embedding_at = NULL").await;
+        let was_broken = "it was broken";
+        assert_eq!(
+            told(&info().await),
+            expected("success", ":04", was_broken, 0, 1)
+        );
     }
 );
 
@@ -209,6 +481,24 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         send(request.multipart(form)).await
     };
     let made = add_many(bring).await;
+    let final_text = format!("/api/documents/{BASE}/{}/content/rewritten", made[1]);
+    let written = server.request(key, Method::PUT, &final_text);
+    let written = written
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body("content=Lions.");
+    send(written).await.expect(200);
+    server.kill().await;
+    // The bundle has several pages, too.
+    let store = database.config().open().await.unwrap();
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision) \
+               SELECT d.id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision \
+               FROM knowledge_documents d JOIN knowledge_contents c ON c.document_id <> d.id \
+               WHERE c.document_id = $1 AND c.variant = 'rewritten'";
+    let id = made[1].as_str();
+    let copied = store.db().execute(statement(sql, [id.into()])).await;
+    assert_eq!(copied.unwrap() as usize, DOCUMENTS - 1);
+    drop(store);
+    let server = Server::start(&database, |_| {}).await;
     let paths = [
         format!("/api/documents/{BASE}"),
         format!("/api/kb-data/{BASE}"),
@@ -218,12 +508,16 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         assert!(is_whole(&server, key, path).await, "{path}");
     }
     server.kill().await;
-    // A text in a column of numbers, which SQLite takes.
+    // A text in columns of numbers, which SQLite takes.
     let damage = async |id: &str| {
         let store = database.config().open().await.unwrap();
-        let sql = "UPDATE knowledge_documents SET revision = 'none' WHERE id = $1";
-        let changed = store.db().execute(statement(sql, [id.into()])).await;
-        assert_eq!(changed.unwrap(), 1);
+        for sql in [
+            "UPDATE knowledge_documents SET revision = 'none' WHERE id = $1",
+            "UPDATE knowledge_contents SET updated_at = 'none' WHERE document_id = $1",
+        ] {
+            let changed = store.db().execute(statement(sql, [id.into()])).await;
+            assert_eq!(changed.unwrap(), 1);
+        }
     };
     damage(&made[DOCUMENTS - 1]).await;
     let server = Server::start(&database, |_| {}).await;
@@ -245,6 +539,38 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         let answer = send(server.request(key, Method::GET, path)).await;
         answer.expect(500);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_breaks_off_at_a_damaged_file_is_logged() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |_| {}).await;
+    let acme = furnished_server(&server).await;
+    let key = acme.key.as_str();
+    let form = fields(&[("name", "Lions"), ("folder", "texts"), ("type", "file")]);
+    let path = format!("/api/documents/{BASE}/empty");
+    let made = send(server.request(key, Method::POST, &path).multipart(form)).await;
+    let made = made.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+    let written = server
+        .request(key, Method::PUT, &path)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body("content=Lions.");
+    send(written).await.expect(200);
+    let bundle = format!("/api/documents/{BASE}/rewritten-bundle");
+    assert!(is_whole(&server, key, &bundle).await);
+    server.kill().await;
+    let store = database.config().open().await.unwrap();
+    let sql = "SELECT blob FROM knowledge_contents WHERE variant = 'rewritten'";
+    let blob: Option<String> = store.db().fetch_scalar(sql).await.unwrap();
+    drop(store);
+    let file = database.config().dir.join("blobs").join(blob.unwrap());
+    assert_eq!(fs::read(&file).unwrap(), b"Lions.");
+    fs::write(&file, "Ants..").unwrap();
+    let server = Server::start(&database, |_| {}).await;
+    assert!(!is_whole(&server, key, &bundle).await);
+    eventually("it is logged", async || server.log().contains("breaks off")).await;
 }
 
 /// True if an answer comes to its end as HTTP has it.

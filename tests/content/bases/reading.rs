@@ -120,6 +120,64 @@ on_both_databases!(
     }
 );
 
+/// A workbook with a word, and two formulas whose results are not stored.
+fn uncomputed() -> Vec<u8> {
+    use std::io::Write as _;
+
+    const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let relation = |kind: &str, target: &str| {
+        format!(
+            r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="{RELATIONS}/{kind}" Target="{target}"/></Relationships>"#
+        )
+    };
+    let types = r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"#;
+    let workbook = format!(
+        r#"<workbook xmlns="{MAIN}" xmlns:r="{RELATIONS}"><sheets><sheet name="Lions" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{MAIN}"><sheetData><row><c t="inlineStr"><is><t>Hours asleep</t></is></c><c><f>10*2</f><v></v></c><c><f>24-20</f></c></row></sheetData></worksheet>"#
+    );
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(vec![]));
+    for (name, content) in [
+        ("[Content_Types].xml", types.to_owned()),
+        ("_rels/.rels", relation("officeDocument", "xl/workbook.xml")),
+        ("xl/workbook.xml", workbook),
+        (
+            "xl/_rels/workbook.xml.rels",
+            relation("worksheet", "worksheets/sheet1.xml"),
+        ),
+        ("xl/worksheets/sheet1.xml", sheet),
+    ] {
+        let options = zip::write::SimpleFileOptions::default();
+        zip.start_file(name, options).unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+on_both_databases!(
+    formulas_without_a_stored_result_are_told,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let made = upload(&app, key, "hours.xlsx", uncomputed()).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let document = digitized(&app, key, id).await;
+        assert_eq!(document["status"], "digitized", "{document}");
+        assert_eq!(
+            document["processing_warning"],
+            "2 formulas have no stored result: open and save the file in a spreadsheet program"
+        );
+        // Whoever writes the text knows what is in it.
+        let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+        let written = put(&app, key, &content, &[("content", "Lions sleep.")]).await;
+        assert_eq!(written.expect(200)["processing_warning"], Value::Null);
+    }
+);
+
 /// What could not be embedded later is refused when it is read.
 #[tokio::test]
 async fn a_text_that_is_too_long_says_so() {

@@ -160,11 +160,20 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
     let key = acme.key.as_str();
     let asked = || upstream.requests(Api::Chat).len();
     for (fault, reason) in [
-        (Fault::Status(500), "scripted-chat: it failed"),
+        (
+            Fault::Status(400),
+            "scripted-chat: answered 400: scripted refusal",
+        ),
+        // The message of a server that failed is the operator's.
+        (Fault::Status(500), "scripted-chat: answered 500"),
+        (
+            Fault::ErrorFrame { after: 0 },
+            "scripted-chat: reported a failure",
+        ),
         (Fault::Status(429), "scripted-chat: too many requests"),
         (
             Fault::Malformed { after: 0 },
-            "scripted-chat: an answer that cannot be understood",
+            "scripted-chat: malformed answer",
         ),
         (
             Fault::Finish("content_filter".to_owned()),
@@ -318,6 +327,44 @@ async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
     assert!(error.contains("rewriting.model"), "{error}");
     let job = jobs::find::<Rewrite>(app.app.store.db(), &id).await;
     assert_eq!(job.unwrap().unwrap().attempts, 1);
+
+    // Nor is it queued with others.
+    let of_base = format!("/api/bulk/rewrite/kb/{BASE}");
+    let of_folder = format!("/api/bulk/rewrite/folder/{BASE}/texts");
+    let dry = format!("{of_base}?dry_run=true");
+    let again = "/api/rewriting/acme/retry-failed".to_owned();
+    let left = json!([{"document_id": id, "reason": error}]);
+    for path in [of_base, of_folder, dry, again] {
+        let bulk = app.post(&acme.key, &path, json!({})).await.expect(200);
+        assert_eq!(bulk["queued"], 0, "{path}: {bulk}");
+        assert_eq!(bulk["skipped"], 1, "{path}: {bulk}");
+        assert_eq!(bulk["document_ids"], json!([]), "{path}: {bulk}");
+        assert_eq!(bulk["skipped_documents"], left, "{path}: {bulk}");
+    }
+    let job = jobs::find::<Rewrite>(app.app.store.db(), &id).await;
+    assert_eq!(job.unwrap().unwrap().attempts, 1);
+}
+
+/// A document tells why no model can be reached while the request is tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_says_why_no_model_is_reached() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        let model = ModelConfig {
+            base_url: Some(Url::parse("http://127.0.0.1:1/v1").unwrap()),
+            ..ModelConfig::default()
+        };
+        config.models.insert("away".to_owned(), model);
+        config.rewriting.model = Some("away".to_owned());
+    });
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let id = add(&app, &acme.key, NOTES, &[]).await;
+    let path = format!("/api/document/{BASE}/{id}");
+    eventually("the first attempt has failed", async || {
+        let made = app.get(&acme.key, &path).await.expect(200);
+        made["processing_error"] == "away cannot be reached: connection refused"
+    })
+    .await;
 }
 
 /// A process that ended while a model was asked leaves an outcome that nobody knows. One request tries all of them again.

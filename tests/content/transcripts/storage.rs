@@ -5,9 +5,9 @@ use harness::app::quick;
 
 use super::*;
 
-/// What a transcript counts beside its texts.
+/// Bytes that a transcript counts beside its texts.
 const ROW_BYTES: u64 = 1_024;
-/// What is heard, as it is stored.
+/// The text of every transcript, as it is stored.
 const TEXT: &str = "Go forward ten meters.";
 
 /// The bytes of the texts of `acme`, after a comparison with its rows.

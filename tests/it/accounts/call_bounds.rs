@@ -130,6 +130,77 @@ on_both_databases!(
     }
 );
 
+/// A call with parameters of so many bytes, 32,000 at most in each.
+fn call_of(bytes: usize) -> Value {
+    let params: serde_json::Map<_, _> = (0..bytes.div_ceil(32_000))
+        .map(|number| {
+            let length = (bytes - number * 32_000).min(32_000);
+            (format!("p{number}"), Value::from("x".repeat(length)))
+        })
+        .collect();
+    let mut call = call();
+    call["character_params"] = params.into();
+    call
+}
+
+async fn set_storage(app: &TestApp, bytes: u64) {
+    let settings = json!({"settings": {"storage_bytes": bytes}});
+    app.put(ADMIN_KEY, "/api/partners/acme", settings)
+        .await
+        .expect(200);
+}
+
+on_both_databases!(
+    calls_of_pages_that_have_not_begun_have_half_of_a_small_storage,
+    |builder| builder
+        .without_worker()
+        .config(|config| config.http.trusted_proxies = 1),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let pages = [page(&app).await, page(&app).await];
+        set_storage(&app, 6_000_000).await;
+        // Two have less than an eighth, 750,000 bytes, and nine less than half.
+        let call = call_of(320_000);
+        for network in 1..=4 {
+            let address = format!("192.0.2.{network}");
+            // One visitor may use both keys.
+            for page in &pages {
+                place(&app, page, &address, &call).await.expect(200);
+            }
+            for page in &pages {
+                let refused = place(&app, page, &address, &call).await;
+                expect_unbegun(&refused, "of publishable keys from this network");
+            }
+        }
+        place(&app, &pages[0], "192.0.2.5", &call).await.expect(200);
+        for page in &pages {
+            let refused = place(&app, page, "192.0.2.6", &call).await;
+            expect_unbegun(&refused, "of publishable keys that have not begun hold");
+        }
+        // The partner has the other half, for calls of its own server, say.
+        app.post(&acme.key, CALLS, large_call()).await.expect(200);
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
+    an_ordinary_call_of_a_page_has_room_in_a_tiny_storage,
+    |builder| builder
+        .without_worker()
+        .config(|config| config.http.trusted_proxies = 1),
+    |app| {
+        app.acme_and_other().await;
+        let page = page(&app).await;
+        set_storage(&app, 200_000).await;
+        let call = call_of(60_000);
+        place(&app, &page, "192.0.2.1", &call).await.expect(200);
+        let refused = place(&app, &page, "192.0.2.1", &call).await;
+        expect_unbegun(&refused, "of publishable keys from this network");
+        let refused = place(&app, &page, "192.0.2.2", &call).await;
+        expect_unbegun(&refused, "of publishable keys that have not begun hold");
+    }
+);
+
 on_both_databases!(
     networks_that_an_earlier_version_left_are_cleared,
     |builder| builder.without_worker(),
@@ -220,12 +291,12 @@ on_both_databases!(
         assert_eq!(db.fetch_count(gone).await.unwrap(), 0, "the oldest");
         assert_eq!(counted(&app).await, before + 2 * 40_000 - 2 * 65_536);
 
-        // One whose node is lost needs more than they left, and another one with media needs nothing.
+        // One whose node is lost is held and needs no room, and neither does another one with media.
         let lost = joined(60_000).await;
         let sql = format!("UPDATE calls SET node_id = 'gone' WHERE id = '{lost}'");
         db.execute(sql).await.unwrap();
         calls::sweep(&app.app.calls).await.unwrap();
-        assert_eq!(left(&app, "old").await, 1_021);
+        assert_eq!(left(&app, "old").await, 1_022);
         let heard = joined(60_000).await;
         calls::mark_ongoing(&app.app.calls, &heard).await.unwrap();
         calls::finish(&app.app.calls, &heard, failed())
@@ -244,8 +315,8 @@ on_both_databases!(
         let sql = format!("UPDATE calls SET expires_at = 1 WHERE id = '{missed}'");
         db.execute(sql).await.unwrap();
         calls::sweep(&app.app.calls).await.unwrap();
-        assert_eq!(left(&app, "old").await, 1_021);
-        // The node of the lost one lives: something was said in its call, which makes room for another one.
+        assert_eq!(left(&app, "old").await, 1_022);
+        // The node of the lost one lives: something was said in its call. Another one needs more than is left.
         calls::finish(&app.app.calls, &lost, outcome(None))
             .await
             .unwrap();
@@ -315,7 +386,7 @@ on_both_databases!(
                 .await
                 .unwrap();
         }
-        // The newer of these is the oldest of all, and the room of one of the others is that of both.
+        // They go first, and the room of one is enough.
         assert_eq!(left(&app, "old").await, 1_023);
         expect_exact_sums(&app).await;
     }
@@ -356,10 +427,7 @@ on_both_databases!(
     |app| {
         app.acme_and_other().await;
         let shop = page(&app).await;
-        let settings = json!({"settings": {"storage_bytes": 4 * 1024 * 1024}});
-        app.put(ADMIN_KEY, "/api/partners/acme", settings)
-            .await
-            .expect(200);
+        set_storage(&app, 4 * 1024 * 1024).await;
         // Half of that is 32 calls. The oldest one is the partner's own.
         seed(&app, "page", 40, &shop, true).await;
         let db = app.app.store.db();

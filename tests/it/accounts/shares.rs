@@ -78,6 +78,39 @@ on_both_databases!(
 );
 
 on_both_databases!(
+    visitors_whose_address_a_proxy_does_not_tell_share_a_network,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.requests_per_minute = 60;
+        config.limits.request_burst = 40;
+        config.http.trusted_proxies = 1;
+    }),
+    |app| {
+        let (_, key) = page(&app).await;
+        let entries = ["junk", "unknown", "\"junk\"", "", "unix:"];
+        for entry in entries.iter().cycle().take(10) {
+            place(&app, &key, entry).await.expect(200);
+        }
+        for entry in entries {
+            assert_eq!(refused(&place(&app, &key, entry).await), "4");
+        }
+        // Addresses in quotes and with a port are what they are.
+        for (quoted, plain) in [
+            ("\"[2001:db8:1:2::1]:443\"", "2001:db8:1:2::2"),
+            ("192.0.2.1:1234", "192.0.2.1"),
+        ] {
+            for _ in 0..5 {
+                place(&app, &key, quoted).await.expect(200);
+                place(&app, &key, plain).await.expect(200);
+            }
+            assert_eq!(refused(&place(&app, &key, quoted).await), "4");
+        }
+        for _ in 0..10 {
+            place(&app, &key, "9.9.9.9").await.expect(200);
+        }
+    }
+);
+
+on_both_databases!(
     one_visitor_of_a_page_leaves_the_rate_of_its_partner_to_others,
     |builder| builder
         .manual_clock()

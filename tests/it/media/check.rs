@@ -74,19 +74,46 @@ async fn what_is_no_offer_is_refused_by_its_field() {
 
 #[tokio::test]
 async fn few_run_at_a_time_and_few_come_from_one_address() {
-    let app = app(|config| config.limits.attempts_per_minute = 40).await;
+    let app = app(|config| {
+        config.limits.attempts_per_minute = 20;
+        config.http.trusted_proxies = 1;
+    })
+    .await;
     let offer = Check::new().await.unwrap().offer;
-    for _ in 0..32 {
-        post(&app, json!({ "sdp": offer })).await.expect(200);
-    }
-    let full = post(&app, json!({ "sdp": offer })).await;
-    full.expect(503);
-    assert_eq!(full.header("retry-after"), "2");
-    let mut statuses = Vec::new();
+    let post_from = async |address: &str| {
+        let request = app.request(Method::POST, CHECK);
+        let request = request.header("x-forwarded-for", address);
+        harness::app::send(request.json(&json!({ "sdp": offer }))).await
+    };
+    let refused = |answer: &harness::app::Answer, status: u16, words: &str| {
+        let error = &answer.expect(status)["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+    };
+    // One network has a quarter of the places, and leaves the others to other visitors.
     for _ in 0..8 {
-        statuses.push(post(&app, json!({ "sdp": offer })).await.status.as_u16());
+        post_from("192.0.2.1").await.expect(200);
     }
-    assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+    let of_network = post_from("192.0.2.1").await;
+    refused(&of_network, 429, "from this network at a time");
+    assert_eq!(of_network.header("retry-after"), "2");
+    for network in 1..=3 {
+        for host in 1..=8 {
+            let address = format!("2001:db8:0:{network}::{host}");
+            post_from(&address).await.expect(200);
+        }
+    }
+    let full = post_from("192.0.2.2").await;
+    refused(&full, 503, "Too many checks at a time");
+    assert_eq!(full.header("retry-after"), "2");
+    // Those that are refused are attempts, too.
+    let mut told = Vec::new();
+    for _ in 0..40 {
+        let error = post_from("192.0.2.1").await.json()["error"].clone();
+        told.push(error["message"].as_str().unwrap_or_default().to_owned());
+    }
+    let is_rate = |message: &String| message.contains("Rate limit exceeded");
+    assert!(told.iter().any(is_rate), "{told:?}");
     app.stop().await;
 }
 

@@ -61,6 +61,13 @@ fn a_model_for_something_else_is_refused() {
         error,
         "calls.voice_activity: unknown: it is no model for voice activity"
     );
+    let error = refused(|config| config.transcriber.model = Some("whisper-bse".to_owned()));
+    assert_eq!(
+        error,
+        "transcriber.model: whisper-bse: it is no transcription model"
+    );
+    let error = refused(|config| config.synthesizer.model = Some("nope".to_owned()));
+    assert_eq!(error, "synthesizer.model: nope: it is no voice");
     let mut elsewhere = settings("/nowhere".into());
     elsewhere.calls.voice_activity = silero();
     let error = providers::from_config(&elsewhere).unwrap_err();

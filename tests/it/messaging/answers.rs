@@ -264,12 +264,34 @@ async fn a_reply_that_cannot_be_heard_is_none() {
     assert_eq!(written["messages"][1]["text"], "*smiles* 🙂");
     let spoken = question(hello, json!({"generate_audio": true}));
     let path = asked(&app, &acme.key, spoken).await;
+    let told = first_error(&app, &path).await;
+    assert!(told.contains("the reply is empty"), "{told}");
+}
+
+/// Thoughts without an answer count as an empty answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_of_thoughts_alone_is_none() {
+    let (app, acme, upstream) = with_upstream().await;
+    for script in [
+        Script::text("<think>Hm.</think>"),
+        Script::fault(harness::upstream::Fault::Empty),
+        Script::text(" "),
+    ] {
+        upstream.set_default(Api::Chat, script.clone());
+        let hello = question(json!([written("m1", "Hello")]), json!({}));
+        let path = asked(&app, &acme.key, hello).await;
+        let told = first_error(&app, &path).await;
+        assert!(told.contains("the reply is empty"), "{script:?}: {told}");
+    }
+}
+
+/// What the first attempt of a completion failed with.
+async fn first_error(app: &TestApp, path: &str) -> String {
     let id = path.rsplit_once('/').unwrap().1;
     let error = async || {
         let job = jobs::find::<Complete>(app.app.store.db(), id).await;
         job.unwrap().and_then(|job| job.last_error)
     };
     eventually("it was tried", || async { error().await.is_some() }).await;
-    let told = error().await.unwrap();
-    assert!(told.contains("the reply is empty"), "{told}");
+    error().await.unwrap()
 }

@@ -15,13 +15,13 @@ use colloquy::{
     Config, jobs,
     messaging::Complete,
     providers::{
-        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        self, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
         Transcriber, Utterance, VoiceList, embedded::PocketSphinx,
     },
     speech::decode_ogg,
 };
 use futures_util::stream;
-use harness::{client::go_forward, doubles::Doubles, eventually};
+use harness::{client::go_forward, doubles::Doubles, eventually, upstream::Script};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -87,10 +87,94 @@ async fn an_answer_that_the_voice_cannot_read_has_no_sound() {
     let (acme, _) = app.acme_and_other().await;
     let spoken = json!({"generate_audio": true});
     let hello = json!([written("m1", "Hello")]);
-    let answered = output(&app, &acme.key, question(hello, spoken)).await;
+    let path = asked(&app, &acme.key, question(hello, spoken)).await;
+    let answered = ended(&app, &acme.key, &path).await;
+    assert_eq!(answered["state"], "completed", "{answered}");
     let answer = json!({"type": "text", "text": "Hello there. How can I help?"});
-    assert_eq!(answered["messages"][1], answer);
-    assert_eq!(answered["audio_files"], json!({}));
+    assert_eq!(answered["output"]["messages"][1], answer);
+    assert_eq!(answered["output"]["audio_files"], json!({}));
+    let read = app.get(&acme.key, &path).await;
+    let warning = "the answer has no sound: the voice reads nothing of it";
+    assert_eq!(read.header("x-colloquy-warning"), warning);
+}
+
+/// A server whose chat model is an upstream, and whose voice is espeak-ng.
+async fn with_espeak() -> (TestApp, TestPartner, Upstream) {
+    let upstream = Upstream::start().await;
+    let mut config = Config::default();
+    config.calls.provider_timeout_ms = 20_000;
+    upstream.configure(&mut config);
+    config.synthesizer = Config::default().synthesizer;
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let providers = providers::from_config(&config).unwrap();
+    let app = builder.providers(providers).start().await;
+    let (acme, _) = app.acme_and_other().await;
+    (app, acme, upstream)
+}
+
+/// A question to a character of these parameters, whose answer is to be spoken.
+fn spoken_by(parameters: Value) -> Value {
+    let character = json!({"personality": "You are a guide.", "parameters": parameters});
+    let more = json!({"generate_audio": true, "character": character});
+    question(json!([written("m1", "Hello")]), more)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_kanji_fails_with_what_is_missing() {
+    let (app, acme, upstream) = with_espeak().await;
+    upstream.set_default(Api::Chat, Script::text("こんにちは、学校です。"));
+    for parameters in [
+        json!({"language": "Japanese"}),
+        json!({"language": "auto"}),
+        json!({"voice": "ja+f3"}),
+    ] {
+        let (code, message) = reason(&app, &acme.key, spoken_by(parameters.clone())).await;
+        assert_eq!(code, "speech_failed", "{parameters}");
+        let told = "The answer could not be spoken: the voices of this server read Japanese in kana only; \
+                    kanji need a speech service (synthesizer.base_url)";
+        assert_eq!(message, told, "{parameters}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_sound_says_why() {
+    let (app, acme, upstream) = with_espeak().await;
+    for (said, told) in [
+        ("こんにちは、学校です", "Japanese script"),
+        ("สวัสดี", "Thai script"),
+        ("Hello there.", ""),
+    ] {
+        upstream.set_default(Api::Chat, Script::text(said));
+        let body = spoken_by(json!({"language": "English"}));
+        let path = asked(&app, &acme.key, body).await;
+        let completion = ended(&app, &acme.key, &path).await;
+        assert_eq!(completion["state"], "completed", "{completion}");
+        let output = &completion["output"];
+        assert_eq!(output.as_object().unwrap().len(), 2, "{output}");
+        assert_eq!(output["messages"][1]["text"], said);
+        let has_sound = output["audio_files"].get("response").is_some();
+        assert_eq!(has_sound, told.is_empty(), "{output}");
+        let read = app.get(&acme.key, &path).await;
+        let warning = read.header("x-colloquy-warning");
+        let is_told = warning.starts_with("the answer has no sound: ") && warning.contains(told);
+        assert_eq!(is_told, !has_sound, "{warning}");
+        assert!(!warning.contains(said), "{warning}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_another_script_is_spoken_by_a_voice_that_reads_it() {
+    let (app, acme, upstream) = with_espeak().await;
+    upstream.set_default(Api::Chat, Script::text("สวัสดี"));
+    for voice in [json!(null), json!("en"), json!("de+f3")] {
+        let body = spoken_by(json!({"language": "auto", "voice": voice}));
+        let answered = output(&app, &acme.key, body).await;
+        let file = answered["audio_files"]["response"].as_str().unwrap();
+        let said = decode_ogg(&STANDARD.decode(file).unwrap(), Duration::from_secs(20)).unwrap();
+        // The names of its letters take 7 s.
+        let seconds = said.len() as f64 / 16_000.0;
+        assert!((0.5..2.5).contains(&seconds), "{voice}: {seconds} s");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,6 +97,23 @@ async fn an_abandoned_utterance_does_not_answer_the_next() {
 }
 
 #[tokio::test]
+async fn espeak_refuses_the_script_of_a_language_that_it_has_no_voice_of() {
+    let espeak = Espeak::default();
+    for (text, expected) in [
+        ("ᠮᠣᠩᠭᠣᠯ", Some(ProviderErrorKind::Rejected)),
+        ("Ulaanbaatar, 12", None),
+    ] {
+        let request = SpeechRequest {
+            language: Some("mn".to_owned()),
+            ..say(text)
+        };
+        let (pieces, failure) = collect(espeak.speak(request).await).await;
+        assert_eq!(failure, expected, "{text}");
+        assert_eq!(pieces.is_empty(), expected.is_some(), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn espeak_speaks_every_language() {
     let espeak = Espeak::default();
     espeak.check().await.unwrap();

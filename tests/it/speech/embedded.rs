@@ -117,6 +117,68 @@ async fn the_language_is_detected_when_that_is_sure() {
 }
 
 #[tokio::test]
+async fn a_script_that_the_voice_does_not_read_is_spoken_in_its_language_or_refused() {
+    let (app, partner) = embedded().await;
+    let key = partner.key.as_str();
+    // The names of the letters take 7 and 4 s.
+    for (text, voice, language) in [
+        ("สวัสดี", "en", json!("auto")),
+        ("Καλημέρα σας", "en+f3", json!(null)),
+        (
+            "**Καλημέρα** [σας](https://www.example.org/a/page/about/greetings)",
+            "en",
+            json!("auto"),
+        ),
+    ] {
+        let more = json!({"voice": voice, "language": language, "response_format": "pcm"});
+        let answer = sound(ask(&app, key, text, more)).await;
+        let seconds = samples(&answer.bytes).len() as f64 / 24_000.0;
+        assert!((0.5..2.5).contains(&seconds), "{text}: {seconds} s");
+    }
+    // Chinese characters alone are Chinese, except for a Japanese voice.
+    for voice in ["en", "zh-cn"] {
+        let detected = json!({"voice": voice, "response_format": "pcm"});
+        let named = json!({"voice": voice, "language": "zh-cn", "response_format": "pcm"});
+        let detected = sound(ask(&app, key, "日本", detected)).await;
+        assert!(detected.bytes == sound(ask(&app, key, "日本", named)).await.bytes);
+    }
+    // A name in a text of another script is not refused.
+    let name = "The museum of Αθήνα opens at nine.";
+    sound(ask(&app, key, name, json!({"language": "en"}))).await;
+
+    for (text, voice, language, told) in [
+        ("สวัสดี", "en", "en", ["Thai script", "language to auto"]),
+        (
+            "Привет",
+            "de",
+            "de",
+            ["Cyrillic script", "language to auto"],
+        ),
+        (
+            "こんにちは",
+            "en",
+            "en",
+            ["Japanese script", "language to auto"],
+        ),
+        (
+            "ᠮᠣᠩᠭᠣᠯ",
+            "en",
+            "auto",
+            ["Mongolian script", "synthesizer.base_url"],
+        ),
+        ("日本", "ja", "auto", ["kana", "synthesizer.base_url"]),
+        ("学校", "ja+f3", "auto", ["kana", "synthesizer.base_url"]),
+        ("漢字", "en", "ja", ["kana", "synthesizer.base_url"]),
+    ] {
+        let more = json!({"voice": voice, "language": language});
+        let refused = send(ask(&app, key, text, more)).await.expect(400);
+        let reason = refused["errors"]["input"][0].as_str().unwrap();
+        let has_all = told.iter().all(|told| reason.contains(told));
+        assert!(has_all, "{text}: {refused}");
+    }
+}
+
+#[tokio::test]
 async fn speed_changes_how_long_it_lasts() {
     let (app, partner) = embedded().await;
     let mut lengths = Vec::new();

@@ -55,6 +55,12 @@ async fn every_format_is_spoken_by_piper() {
         let file = samples(&ffmpeg_of(format, &answer.bytes));
         assert_eq!(opening(file).await, "the museum opens at nine", "{format}");
     }
+
+    // Its letters, one by one, would take 7 s.
+    let more = json!({"voice": voice, "response_format": "pcm"});
+    let thai = sound(ask(&app, &partner.key, "สวัสดี", more)).await;
+    let seconds = samples(&thai.bytes).len() as f64 / 24_000.0;
+    assert!((0.5..2.5).contains(&seconds), "{seconds} s");
 }
 
 /// The sound at 16,000 samples a second, whatever its format.

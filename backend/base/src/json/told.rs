@@ -4,6 +4,8 @@ use std::fmt::Display;
 
 use serde_path_to_error::{Path, Segment};
 
+use super::whole;
+
 /// Why a text is not JSON.
 pub(super) fn malformed(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
@@ -98,15 +100,13 @@ pub fn plain(message: &str) -> String {
         return format!("must be {known}, not {given}`");
     }
     if let Some((given, expected)) = parted("invalid type: ") {
-        return format!("must be {}, not {}", kind(expected), kind(given));
+        return match is_huge(given) {
+            true => out_of_range(given, expected),
+            false => format!("must be {}, not {}", kind(expected), value(given)),
+        };
     }
     if let Some((given, expected)) = parted("invalid value: ") {
-        let expected = match kind(expected) {
-            "an integer" => "an integer in range",
-            POSITIVE if !is_below_one(given) => "an integer in range",
-            expected => expected,
-        };
-        return format!("must be {expected}, not {}", kind(given));
+        return out_of_range(given, expected);
     }
     if let Some((_, expected)) = parted("invalid length ") {
         let length = expected
@@ -122,9 +122,52 @@ pub fn plain(message: &str) -> String {
 /// The name of an unsigned integer that is not 0.
 const POSITIVE: &str = "an integer of at least 1";
 
-/// True for an integer below 1, as serde names it.
-fn is_below_one(given: &str) -> bool {
-    given == "integer `0`" || given.starts_with("integer `-")
+/// The message about a value that the expected type does not hold.
+fn out_of_range(given: &str, expected: &str) -> String {
+    let given = value(given);
+    let given = given.strip_suffix(".0").unwrap_or(given);
+    match (integers(expected), kind(expected)) {
+        (Some((least, most)), _) => format!("must be an integer of {least} to {most}, not {given}"),
+        (None, "an integer") => format!("must be an integer in range, not {given}"),
+        (None, expected) => format!("must be {expected}, not {given}"),
+    }
+}
+
+/// The least and the greatest integer of a type, as serde and Rust call it; `None` for other types.
+fn integers(of: &str) -> Option<(i128, i128)> {
+    let positive = of.strip_prefix("a nonzero ");
+    if let Some(unsigned) = positive.filter(|of| of.starts_with('u')) {
+        return integers(unsigned).map(|(_, most)| (1, most));
+    }
+    Some(match of {
+        "i8" => (i8::MIN.into(), i8::MAX.into()),
+        "i16" => (i16::MIN.into(), i16::MAX.into()),
+        "i32" => (i32::MIN.into(), i32::MAX.into()),
+        "i64" | "isize" => (i64::MIN.into(), i64::MAX.into()),
+        "u8" => (0, u8::MAX.into()),
+        "u16" => (0, u16::MAX.into()),
+        "u32" => (0, u32::MAX.into()),
+        "u64" | "usize" => (0, u64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// The number or boolean that serde names with its type, as JSON has it.
+fn plain_value(name: &str) -> Option<&str> {
+    ["integer `", "floating point `", "boolean `"]
+        .iter()
+        .find_map(|start| name.strip_prefix(start)?.strip_suffix('`'))
+}
+
+/// A value as JSON has it, for what serde calls it.
+fn value(name: &str) -> &str {
+    plain_value(name).unwrap_or_else(|| kind(name))
+}
+
+/// True for a whole number beyond those that are read as integers.
+fn is_huge(given: &str) -> bool {
+    let number = plain_value(given).and_then(|number| number.parse::<f64>().ok());
+    number.is_some_and(|number| number.fract() == 0.0 && whole(number).is_none())
 }
 
 /// The name of a type of JSON for what serde and Rust call it.

@@ -111,26 +111,22 @@ enum Noted {
 }
 
 /// The longest that a channel is left alone.
-const LONGEST_REST: Duration = SCAN_EVERY.saturating_add(SPREAD);
-
-/// The longest that a channel is left alone whose scan failed.
-pub(super) const LONGEST_REST_AFTER_FAILURE: Duration = SCAN_AGAIN.saturating_add(SPREAD);
+pub(super) const LONGEST_REST: Duration = SCAN_EVERY.saturating_add(SPREAD);
 
 /// How long a channel that was looked through is left alone: a process that died between the end of a scan and that of its job has the
 /// job run again. A time beyond that comes from a clock that was ahead.
 fn not_due(channel: &Channel, now: i64) -> Option<Duration> {
-    let longest = match channel.status {
-        ChannelStatus::Synced | ChannelStatus::Incomplete => LONGEST_REST,
-        ChannelStatus::Error => LONGEST_REST_AFTER_FAILURE,
+    let has_ended = match channel.status {
+        ChannelStatus::Synced | ChannelStatus::Incomplete | ChannelStatus::Error => true,
         ChannelStatus::Pending
         | ChannelStatus::Syncing
         | ChannelStatus::BudgetBlocked
         | ChannelStatus::Paused
-        | ChannelStatus::Duplicate => return None,
+        | ChannelStatus::Duplicate => false,
     };
     let wait = u64::try_from(channel.next_sync_at?.checked_sub(now)?).ok()?;
     let wait = Duration::from_millis(wait);
-    (!wait.is_zero() && wait <= longest).then_some(wait)
+    (has_ended && !wait.is_zero() && wait <= LONGEST_REST).then_some(wait)
 }
 
 /// What becomes of the job.
@@ -422,7 +418,7 @@ impl Discover {
                 "the platform does not say whose videos these are; none of them is imported";
             let status = ChannelStatus::Error;
             store::end_scan(transaction, folder, status, Some(reason)).await?;
-            self.schedule(bases, transaction, spread(SCAN_AGAIN), false)
+            self.schedule(bases, transaction, spread(SCAN_EVERY), false)
                 .await?;
             return Ok(false);
         };

@@ -20,7 +20,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use self::address::ChannelAddress;
-use self::{address::video_of, job::LONGEST_REST_AFTER_FAILURE};
+use self::{address::video_of, job::LONGEST_REST};
 pub use self::{import::Import, job::Discover};
 use super::{
     Bases,
@@ -182,7 +182,7 @@ pub(crate) async fn queue(
 /// Has channels looked through again whose scan was given up, when their time has come, and videos imported whose import was.
 pub(crate) async fn queue_failed(bases: &Bases) -> Result<(), StoreError> {
     let now = bases.clock.now_ms();
-    let longest = LONGEST_REST_AFTER_FAILURE.as_millis() as i64;
+    let longest = LONGEST_REST.as_millis() as i64;
     let latest = bases.kernel.latest_now_ms().await?.saturating_add(longest);
     for failed in store::failed_channels(bases.store.db(), now, latest).await? {
         let transaction = bases.store.begin().await?;

@@ -1,7 +1,6 @@
 //! How far the documents of a base are embedded.
 
 use colloquy_store::StoreError;
-use futures_util::FutureExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +10,7 @@ use crate::{
     base::KnowledgeBase,
     document::Step,
     pages::Pages,
-    store::{self, EmbeddedDocument, SCAN_PAGE},
+    store::{self, EmbeddingUpdate, SCAN_PAGE, UnembeddedDocument},
 };
 
 /// How the last embedding ended.
@@ -27,7 +26,7 @@ pub(crate) enum UpdateStatus {
 }
 
 /// How far the documents of a base are embedded. Times are milliseconds since 1970.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct EmbeddingInfo {
     pub(crate) base: String,
     /// What the base is searched by, once something was embedded.
@@ -46,75 +45,45 @@ pub(crate) struct EmbeddingInfo {
     pub(crate) last_error: Option<String>,
 }
 
-/// The embedding of all documents of a base, oldest first.
-pub(crate) fn embedded(bases: &Bases, base: &KnowledgeBase) -> Pages<EmbeddedDocument> {
-    let (bases, base) = (bases.clone(), base.id.clone());
-    Pages::new(SCAN_PAGE, move |after| {
-        let (bases, base) = (bases.clone(), base.clone());
-        async move { store::embedded_page(bases.store.db(), &base, &after).await }.boxed()
+/// The documents of a base whose embedding failed, oldest first.
+pub(crate) fn failed(bases: &Bases, base: &KnowledgeBase) -> Pages<UnembeddedDocument> {
+    Pages::of_base(bases, base, SCAN_PAGE, |bases, base, after| async move {
+        store::unembedded_page(bases.store.db(), &base, &after).await
     })
 }
 
 /// How far the documents of a base are embedded.
 pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<EmbeddingInfo, StoreError> {
-    let mut summary = Summary::default();
-    let mut pages = embedded(bases, base);
-    while let Some(page) = pages.next().await? {
-        for document in page {
-            summary.add(document);
-        }
-    }
     let db = bases.store.db();
+    let counts = store::embedding_counts(db, &base.id).await?;
+    let newest = store::newest_embedding_update(db, &base.id).await?;
+    let last_error = store::newest_embedding_error(db, &base.id).await?;
     let profile = match store::profile_of(db, &base.id).await? {
         Some(id) => store::load_profile(db, id).await?,
         None => None,
     };
+    let count = |stored: i64| usize::try_from(stored).unwrap_or_default();
     Ok(EmbeddingInfo {
         base: base.id.clone(),
         profile,
-        ..summary.info()
+        eligible: count(counts.eligible),
+        pending: count(counts.pending),
+        failed: count(counts.failed),
+        embedded: count(counts.embedded),
+        chunks: counts.chunks,
+        status: status(counts.pending, newest),
+        updated_at: newest.map(|newest| newest.embedding_at),
+        embedded_at: counts.embedded_at,
+        last_error,
     })
 }
 
-/// What is known of the documents that were looked at.
-#[derive(Debug, Default)]
-struct Summary {
-    info: EmbeddingInfo,
-    failed_at: Option<i64>,
-}
-
-impl Summary {
-    fn add(&mut self, document: EmbeddedDocument) {
-        let info = &mut self.info;
-        info.eligible += usize::from(document.is_final);
-        match document.embedding {
-            Step::Queued | Step::Running | Step::Blocked => info.pending += 1,
-            Step::Failed => info.failed += 1,
-            Step::None | Step::Done => {}
-        }
-        if let Some(chunks) = document.chunk_count {
-            info.embedded += 1;
-            *info.chunks.get_or_insert(0) += chunks;
-        }
-        info.embedded_at = info.embedded_at.max(document.embedded_at);
-        if document.embedding_at > info.updated_at {
-            info.updated_at = document.embedding_at;
-            info.status = match document.embedding {
-                Step::Failed => Some(UpdateStatus::Fail),
-                _ => Some(UpdateStatus::Success),
-            };
-        }
-        if document.embedding_error.is_some() && document.embedding_at > self.failed_at {
-            self.failed_at = document.embedding_at;
-            info.last_error = document.embedding_error;
-        }
+fn status(pending: i64, newest: Option<EmbeddingUpdate>) -> Option<UpdateStatus> {
+    if pending > 0 {
+        return Some(UpdateStatus::InProgress);
     }
-
-    fn info(self) -> EmbeddingInfo {
-        let mut info = self.info;
-        if info.pending > 0 {
-            info.status = Some(UpdateStatus::InProgress);
-        }
-        info
-    }
+    newest.map(|newest| match newest.embedding {
+        Step::Failed => UpdateStatus::Fail,
+        _ => UpdateStatus::Success,
+    })
 }

@@ -21,7 +21,7 @@ pub use self::{
 };
 pub(crate) use self::{
     change::{change_over_if_ready, change_profiles, embed_lacking},
-    info::{EmbeddingInfo, UpdateStatus, embedded, info},
+    info::{EmbeddingInfo, UpdateStatus, failed, info},
     manifest::Manifest,
     profile::Profile,
 };

@@ -20,6 +20,9 @@ use crate::{
     store::OwnedDocument,
 };
 
+/// The longest message of a model that a document repeats, in characters.
+const MAX_REFUSAL_CHARS: usize = 500;
+
 /// A part of a document that is to be rewritten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
@@ -114,7 +117,7 @@ pub(super) async fn ask(
             Ok((_, used)) => (UsageOutcome::Success, priced(*used)),
             Err(AskFailure::Provider(error)) if is_unsent(error) => {
                 admission.withdraw().await?;
-                unreached = format!("{name} cannot be reached");
+                unreached = format!("{name} cannot be reached: {}", error.reason());
                 if error.kind == ProviderErrorKind::Connect {
                     continue;
                 }
@@ -147,17 +150,12 @@ pub(super) async fn ask(
     Ok(Err(NotWritten::Unreached(unreached)))
 }
 
-/// What to say of a failure; the model's own words may repeat the document.
-fn told(error: &ProviderError) -> &'static str {
-    match error.kind {
-        ProviderErrorKind::Timeout => "no answer in time",
-        ProviderErrorKind::RateLimited | ProviderErrorKind::Busy => "too many requests",
-        ProviderErrorKind::Rejected => "the request was refused",
-        ProviderErrorKind::Misconfigured => "its key is not taken",
-        ProviderErrorKind::Malformed => "an answer that cannot be understood",
-        ProviderErrorKind::Cut => "the answer broke off",
-        ProviderErrorKind::Resting => "it rests after failures",
-        ProviderErrorKind::Connect | ProviderErrorKind::Failed => "it failed",
+/// Returns the reason of a failure, with the model's message where it refused the request, which is the document's.
+fn told(error: &ProviderError) -> String {
+    let reason = error.reason();
+    match error.refusal(MAX_REFUSAL_CHARS) {
+        Some(message) => format!("{reason}: {message}"),
+        None => reason.into_owned(),
     }
 }
 

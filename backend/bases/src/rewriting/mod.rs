@@ -24,7 +24,7 @@ use super::{
     Bases, accepting,
     content::{self, Content, NewContent, Variant},
     cutting,
-    document::{ContentTypeChoice, Described, Document, Step},
+    document::{ContentTypeChoice, Document, ModelTier, Step},
     error::BaseError,
     outage,
     store::{self, OwnedDocument, Rewrite as Progress},
@@ -40,7 +40,7 @@ const ATTEMPTS: u32 = 5;
 /// What stands between sections in a draft. It is no Markdown that anybody writes.
 pub(crate) const BETWEEN: &str = "\n\n<!-- section -->\n\n";
 /// What is told where no model is configured: trying again would change nothing.
-const NO_MODEL: &str = "no model for rewriting is configured (rewriting.model)";
+pub(crate) const NO_MODEL: &str = "no model for rewriting is configured (rewriting.model)";
 /// What is told when a process ended while a model was asked.
 const UNCERTAIN: &str = "the server stopped while a section was being rewritten; what became of it is not known, so it is not asked for again by itself";
 
@@ -69,10 +69,8 @@ impl Default for Estimate {
 }
 
 impl Estimate {
-    /// Adds a document, whose answers are as long as its text.
-    pub(crate) fn add(&mut self, bases: &Bases, found: &Described) {
-        let digitized = found.content(Variant::Digitized);
-        let characters = digitized.and_then(|it| it.characters).unwrap_or_default();
+    /// Adds a document whose text has so many characters, and whose answers are as long as its text.
+    pub(crate) fn add(&mut self, bases: &Bases, tier: ModelTier, characters: i64) {
         let tokens = characters.unsigned_abs().div_ceil(CHARACTERS_A_TOKEN);
         let sections = tokens
             .div_ceil(bases.config.rewriting.section_tokens.into())
@@ -84,7 +82,7 @@ impl Estimate {
         };
         self.tokens.input += used.input;
         self.tokens.output += used.output;
-        let models = asking::models(bases, found.document.model_tier);
+        let models = asking::models(bases, tier);
         let first = models.first().filter(|model| model.is_priced());
         let cost = first.map(|model| model.cost(used));
         self.cost = self

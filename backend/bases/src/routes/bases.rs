@@ -20,10 +20,9 @@ use crate::{
     base::{self, NewBase, Progress},
     budget::Budget,
     content::Variant,
-    document::{self, Described, Step},
     erase, names,
     spend::SpentByBase,
-    store::Whole,
+    store::{self, DocumentCounts, VariantSum, Whole},
 };
 
 /// A template that documents are rewritten by.
@@ -179,7 +178,7 @@ pub(super) async fn delete(
 }
 
 /// How much there is in a base.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatisticsView {
     /// Documents.
     document_count: usize,
@@ -213,37 +212,35 @@ pub(super) async fn statistics(
     caller: PartnerTenant,
 ) -> Result<Json<StatisticsView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
-    let mut statistics = StatisticsView::default();
-    let mut documents = document::pages(&bases, &base);
-    while let Some(page) = documents.next().await? {
-        for described in &page {
-            statistics.count(described);
-        }
-    }
-    Ok(Json(statistics))
+    let db = bases.store.db();
+    let counts = store::document_counts(db, &base.id).await?;
+    let sums = store::variant_sums(db, &base.id).await?;
+    Ok(Json(StatisticsView::new(counts, &sums)))
 }
 
 impl StatisticsView {
-    fn count(&mut self, described: &Described) {
-        self.document_count += 1;
-        for content in &described.contents {
-            let characters = content.characters.unwrap_or_default();
-            let (count, total) = match content.variant {
-                Variant::Digitized => (&mut self.digitized_count, &mut self.total_digitized_chars),
-                Variant::Draft => (
-                    &mut self.draft_rewrite_count,
-                    &mut self.total_draft_rewrite_chars,
-                ),
-                Variant::Rewritten => (
-                    &mut self.final_rewrite_count,
-                    &mut self.total_final_rewrite_chars,
-                ),
-                Variant::Original | Variant::Extracted => continue,
-            };
-            *count += 1;
-            *total += characters;
+    fn new(counts: DocumentCounts, sums: &[VariantSum]) -> Self {
+        let of = |variant: Variant| {
+            let sum = sums.iter().find(|sum| sum.variant == variant);
+            sum.map_or((0, 0), |sum| (count(sum.contents), sum.characters))
+        };
+        let (digitized_count, total_digitized_chars) = of(Variant::Digitized);
+        let (draft_rewrite_count, total_draft_rewrite_chars) = of(Variant::Draft);
+        let (final_rewrite_count, total_final_rewrite_chars) = of(Variant::Rewritten);
+        Self {
+            document_count: count(counts.documents),
+            digitized_count,
+            draft_rewrite_count,
+            final_rewrite_count,
+            total_digitized_chars,
+            total_draft_rewrite_chars,
+            total_final_rewrite_chars,
+            error_count: count(counts.errors),
+            embedded_count: count(counts.embedded),
         }
-        self.error_count += usize::from(described.error().is_some());
-        self.embedded_count += usize::from(described.document.embedding == Step::Done);
     }
+}
+
+fn count(stored: i64) -> usize {
+    usize::try_from(stored).unwrap_or_default()
 }

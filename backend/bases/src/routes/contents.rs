@@ -211,8 +211,9 @@ fn media_type(content: &Content) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
-/// The final contents of a base as a ZIP file: `documents_info.json`, and a file `<doc_id>.md` for each document. It is sent while it is
-/// made; when that fails, it breaks off.
+/// The final contents of a base as a ZIP file: `documents_info.json`, and a file `<doc_id>.md` for each document.
+///
+/// The response is streamed and ends abnormally if a later page of documents, or a file, cannot be read.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/rewritten-bundle", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -225,7 +226,7 @@ pub(super) async fn bundle(
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     // Read before the head is sent, so that an outage has a status.
-    let documents = document::pages(&bases, &base).begun().await?;
+    let documents = bundle::documents(&bases, &base).begun().await?;
     let bundle = bundle::stream(bases.blobs.clone(), documents)
         .ok_or_else(|| ApiError::internal("the list of a bundle cannot be begun"))?;
     let mut response = Body::from_stream(bundle).into_response();

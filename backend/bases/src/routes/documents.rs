@@ -46,7 +46,9 @@ pub(crate) struct DocumentsView {
     embedding_info: EmbeddingInfoView,
 }
 
-/// A knowledge base with all of its documents. It is sent while it is made; when that fails, it breaks off.
+/// A knowledge base with all of its documents.
+///
+/// The response is streamed and ends abnormally if a later page of documents cannot be read.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -58,7 +60,7 @@ pub(super) async fn list(
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let spent = base::spent(&bases, &tenant, &base).await?;
@@ -97,7 +99,10 @@ pub(crate) struct BaseDataView {
     vectorstore_sync: Option<SyncSummaryView>,
 }
 
-/// A knowledge base with its folders, its documents, and how far they are. It is sent while it is made; when that fails, it breaks off.
+/// A knowledge base with its folders, its documents, and how far they are.
+///
+/// The response is streamed and ends abnormally if a later page of documents cannot be read. All fields except `documents` are as of the
+/// beginning of the response.
 #[utoipa::path(
     get, path = "/api/kb-data/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -109,7 +114,7 @@ pub(super) async fn read_all(
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let budget = BudgetView::of(&bases, &base).await?;

@@ -15,7 +15,7 @@ use crate::{
     Bases, accepting, budget,
     content::Variant,
     document::{self, Step},
-    embedding::{Embed, embedded, info},
+    embedding::{Embed, failed, info},
 };
 
 /// How far the documents of a knowledge base are embedded. Asking starts nothing.
@@ -55,12 +55,9 @@ pub(super) async fn retry(
 ) -> Result<Json<RetryView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
-    let (mut documents, mut queued) = (embedded(&bases, &base), 0);
+    let (mut documents, mut queued) = (failed(&bases, &base), 0);
     while let Some(page) = documents.next().await? {
-        let failed = page
-            .iter()
-            .filter(|document| document.embedding == Step::Failed);
-        for document in failed {
+        for document in &page {
             let transaction = budget::begin(&bases, &base.id).await?;
             let id = &document.id;
             accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;

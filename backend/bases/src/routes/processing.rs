@@ -18,10 +18,11 @@ use crate::{
     budget,
     content::Variant,
     digitizing::Digitize,
-    document::{self, ContentTypeChoice, Described, Step},
+    document::{self, ContentTypeChoice, Described, ModelTier, Step},
     folder, names,
+    pages::Pages,
     rewriting::{self, Estimate, Rewrite, RewriteOptions},
-    store,
+    store::{self, RewritableDocument, RewritableState, SCAN_PAGE},
 };
 
 /// Why a document with final content is not rewritten.
@@ -117,7 +118,13 @@ pub(super) async fn process(
         }
         Action::Rewrite => {
             let options = options(query.content_type, query.person_name.as_deref())?;
-            if let Some(why) = cannot_rewrite(&found) {
+            let state = RewritableState {
+                is_going: found.document.is_going,
+                has_text: found.content(Variant::Digitized).is_some(),
+                digitizing: found.document.digitizing,
+                rewriting: found.document.rewriting,
+            };
+            if let Some(why) = cannot_rewrite(state) {
                 return Err(ApiError::conflict(why));
             }
             rewrite(&bases, &tenant, &base, &id, &options).await?;
@@ -198,20 +205,25 @@ fn is_active(step: Step) -> bool {
     matches!(step, Step::Queued | Step::Running)
 }
 
-/// Why a document cannot be rewritten now.
-fn cannot_rewrite(found: &Described) -> Option<&'static str> {
-    let document = &found.document;
-    if document.is_going {
+/// Returns the reason if a document cannot be rewritten now.
+fn cannot_rewrite(state: RewritableState) -> Option<&'static str> {
+    if state.is_going {
         Some("The document is being deleted")
-    } else if found.content(Variant::Digitized).is_none() {
+    } else if !state.has_text {
         Some("The document has no text to rewrite")
-    } else if is_active(document.digitizing) {
+    } else if is_active(state.digitizing) {
         Some("The document is being digitized")
-    } else if is_active(document.rewriting) {
+    } else if is_active(state.rewriting) {
         Some("The document is being rewritten")
     } else {
         None
     }
+}
+
+/// Returns the reason not to queue a document for whose tier no model is configured.
+fn no_model(bases: &Bases, tier: ModelTier) -> Option<&'static str> {
+    let models = rewriting::models(bases, tier);
+    models.is_empty().then_some(rewriting::NO_MODEL)
 }
 
 /// Which documents are rewritten, and how.
@@ -310,6 +322,13 @@ pub(super) async fn rewrite_base(
     bulk(&bases, &tenant, &base, None, query).await
 }
 
+/// The documents of a base, oldest first.
+fn rewritable(bases: &Bases, base: &KnowledgeBase) -> Pages<RewritableDocument> {
+    Pages::of_base(bases, base, SCAN_PAGE, |bases, base, after| async move {
+        store::rewritable_page(bases.store.db(), &base, &after).await
+    })
+}
+
 async fn bulk(
     bases: &Bases,
     tenant: &Tenant,
@@ -319,22 +338,26 @@ async fn bulk(
 ) -> Result<Json<BulkView>, ApiError> {
     let options = options(query.content_type, query.person_name.as_deref())?;
     let skips = query.skip_rewritten.unwrap_or(true);
-    let of_folder = |found: &Described| folder.is_none_or(|it| found.document.folder_id == it);
+    let of_folder =
+        |document: &RewritableDocument| folder.is_none_or(|it| document.folder_id == it);
     let (mut queued, mut skipped) = (Vec::new(), Vec::new());
     let mut estimate = Estimate::default();
-    let mut documents = document::pages(bases, base);
+    let mut documents = rewritable(bases, base);
     while let Some(page) = documents.next().await? {
-        for found in page.into_iter().filter(of_folder) {
-            let is_final = skips && found.content(Variant::Rewritten).is_some();
-            let why = cannot_rewrite(&found).or(is_final.then_some(HAS_FINAL));
+        for document in page.into_iter().filter(of_folder) {
+            let is_final = skips && document.is_final;
+            let why = cannot_rewrite(document.state)
+                .or(is_final.then_some(HAS_FINAL))
+                .or_else(|| no_model(bases, document.model_tier));
             if let Some(reason) = why {
                 skipped.push(SkippedView {
-                    document_id: found.document.id,
+                    document_id: document.id,
                     reason,
                 });
             } else {
-                estimate.add(bases, &found);
-                queued.push(found.document.id);
+                let characters = document.characters.unwrap_or_default();
+                estimate.add(bases, document.model_tier, characters);
+                queued.push(document.id);
             }
         }
     }
@@ -409,20 +432,22 @@ pub(super) async fn retry_failed(
     let (mut queued, mut skipped) = (Vec::new(), Vec::new());
     for base in &open {
         let mut failed = Vec::new();
-        let mut documents = document::pages(&bases, base);
+        let mut documents = rewritable(&bases, base);
         while let Some(page) = documents.next().await? {
-            for found in page {
+            for document in page {
                 let is_meant = match query.interrupted {
-                    true => found.is_rewriting_interrupted(),
-                    false => found.document.rewriting == Step::Failed,
+                    true => document.is_interrupted(),
+                    false => document.state.rewriting == Step::Failed,
                 };
-                match cannot_rewrite(&found) {
+                match cannot_rewrite(document.state)
+                    .or_else(|| no_model(&bases, document.model_tier))
+                {
                     _ if !is_meant => {}
                     Some(reason) => skipped.push(SkippedView {
-                        document_id: found.document.id,
+                        document_id: document.id,
                         reason,
                     }),
-                    None => failed.push(found.document.id),
+                    None => failed.push(document.id),
                 }
             }
         }

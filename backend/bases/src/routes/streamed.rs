@@ -6,6 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use colloquy_http::ApiError;
+use futures_util::TryStreamExt as _;
 use serde::Serialize;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// Answers with `frame`, whose list `documents` is empty, and the views of the rows in it; rows without a view are left out. The body ends
-/// abnormally, with a line in the log, when a page cannot be read.
+/// abnormally, with a line in the log, when a page cannot be read or the base was deleted meanwhile.
 ///
 /// # Errors
 /// When the first page cannot be read, or the frame has no such list.
@@ -33,6 +34,7 @@ where
     let frame = serde_json::to_string(frame).map_err(ApiError::internal)?;
     let body = listing::json(&frame, pages, view)
         .ok_or_else(|| ApiError::internal("the frame of an answer has no documents"))?;
+    let body = body.inspect_err(listing::log_break_off);
     let mut response = Body::from_stream(body).into_response();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);

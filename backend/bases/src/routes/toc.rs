@@ -4,7 +4,6 @@ use axum::{extract::State, response::Response};
 use colloquy_accounts::PartnerTenant;
 use colloquy_base::clock::rfc3339;
 use colloquy_http::{ApiError, ApiPath, ApiQuery};
-use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -82,6 +81,8 @@ pub(crate) struct DocumentEmbeddingView {
 }
 
 /// The headings of all documents of a knowledge base.
+///
+/// The response is streamed and ends abnormally if a later page of documents cannot be read.
 #[utoipa::path(
     get, path = "/api/toc/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ContentsQuery),
@@ -99,10 +100,8 @@ pub(super) async fn contents(
         true => Some(info(&bases, &base).await?.into()),
         false => None,
     };
-    let (reader, base_id) = (bases.clone(), base.id);
-    let pages = Pages::new(TOC_PAGE, move |after| {
-        let (bases, base) = (reader.clone(), base_id.clone());
-        async move { store::toc_page(bases.store.db(), &base, &after).await }.boxed()
+    let pages = Pages::of_base(&bases, &base, TOC_PAGE, |bases, base, after| async move {
+        store::toc_page(bases.store.db(), &base, &after).await
     });
     let frame = ContentsView {
         knowledge_base: base.name,

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Bases,
+    addresses::{self, AddedUrl},
     base::KnowledgeBase,
     document::{ModelTier, Source},
     error::{BaseError, ReceiveError},
@@ -461,42 +462,56 @@ pub(super) async fn create_urls(
         use_original_as_rewritten: body.use_original_as_rewritten,
         character_limit,
     };
-    let mut results = Vec::with_capacity(body.urls.len());
-    let mut summary = Summary::default();
-    for (index, url) in body.urls.into_iter().enumerate() {
-        let made = match address(&url) {
+    let mut outcomes: Vec<(usize, Result<AddedUrl, BaseError>)> = Vec::new();
+    let (mut places, mut urls) = (Vec::new(), Vec::new());
+    for (place, url) in body.urls.iter().enumerate() {
+        match address(url) {
             Ok(address) => {
-                let options = common.clone();
-                upload::add_url(&bases, &tenant, &base, &folder, address, options).await
+                places.push(place);
+                urls.push(address);
             }
-            Err(error) => Err(error.into()),
-        };
-        summary.total += 1;
-        let (document_id, error, duplicate_document_ids) = match made {
-            Ok(made) => (Some(made.document.id), None, made.duplicates),
-            Err(error @ BaseError::Store(_)) => return Err(error.into()),
-            Err(error) => {
-                let told = format!("urls[{index}]: {}", ApiError::from(error).message);
-                (None, Some(told), vec![])
-            }
-        };
-        let status = match document_id {
-            Some(_) => {
-                summary.succeeded += 1;
-                "success"
-            }
-            None => {
-                summary.failed += 1;
-                "error"
-            }
-        };
-        results.push(UrlResult {
-            url,
-            status,
-            document_id,
-            error,
-            duplicate_document_ids,
-        });
+            Err(error) => outcomes.push((place, Err(BaseError::from(error)))),
+        }
     }
-    Ok(Json(UrlResults { summary, results }))
+    let added = addresses::add(&bases, &tenant, &base, &folder, &urls, &common).await?;
+    outcomes.extend(places.into_iter().zip(added));
+    outcomes.sort_unstable_by_key(|(place, _)| *place);
+    let outcomes = outcomes.into_iter().zip(body.urls);
+    let results = outcomes.map(|((place, outcome), url)| UrlResult::new(place, url, outcome));
+    Ok(Json(UrlResults::of(results.collect())))
+}
+
+impl UrlResult {
+    /// The outcome of the address at a place in the request.
+    fn new(place: usize, url: String, outcome: Result<AddedUrl, BaseError>) -> Self {
+        match outcome {
+            Ok(added) => Self {
+                url,
+                status: "success",
+                document_id: Some(added.document_id),
+                error: None,
+                duplicate_document_ids: added.duplicates,
+            },
+            Err(error) => Self {
+                url,
+                status: "error",
+                document_id: None,
+                error: Some(format!("urls[{place}]: {}", ApiError::from(error).message)),
+                duplicate_document_ids: vec![],
+            },
+        }
+    }
+}
+
+impl UrlResults {
+    fn of(results: Vec<UrlResult>) -> Self {
+        let taken = results.iter().filter(|result| result.document_id.is_some());
+        let succeeded = taken.count();
+        let summary = Summary {
+            total: results.len(),
+            succeeded,
+            failed: results.len() - succeeded,
+        };
+        Self { summary, results }
+    }
 }

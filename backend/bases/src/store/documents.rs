@@ -13,7 +13,7 @@ use crate::{
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
-     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
+     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.missing_results, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
      (d.deletion_requested_at IS NOT NULL OR f.deletion_requested_at IS NOT NULL) AS is_going";
 
 pub(crate) async fn insert_document(
@@ -51,9 +51,14 @@ pub(crate) async fn insert_document(
     Ok(())
 }
 
+/// The number of documents of the base `$1`, from the smallest index that has all of them.
+pub(super) const DOCUMENT_COUNT: &str =
+    "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
+
+/// Counts the documents of a base, which takes longer the more they are: once for a transaction, not for each document.
 pub(crate) async fn count_documents(db: &impl Executor, base: &str) -> Result<u64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
-    db.fetch_count(statement(sql, [base.into()])).await
+    db.fetch_count(statement(DOCUMENT_COUNT, [base.into()]))
+        .await
 }
 
 /// Returns at most [`DOCUMENT_PAGE`] documents of a base that follow `after`, oldest first.
@@ -70,7 +75,7 @@ pub(crate) async fn document_page(
         .await
 }
 
-/// What makes documents the same.
+/// The original and the address of a document, by which documents are the same.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct IdentityRow {
     pub(crate) id: String,
@@ -290,7 +295,7 @@ pub(crate) async fn accept_text(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET digitizing = $2, processing_error = NULL, language = NULL, missing_pages = NULL, \
-               missing_pictures = NULL, assumed_language = NULL, updated_at = $3 WHERE id = $1";
+               missing_pictures = NULL, missing_results = NULL, assumed_language = NULL, updated_at = $3 WHERE id = $1";
     let values = [id.into(), step.as_str().into(), now.into()];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -303,7 +308,7 @@ pub(crate) async fn set_facts(
     facts: &DocumentFacts,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET author = $2, language = $3, pages = $4, missing_pages = $5, missing_pictures = $6, \
-               assumed_language = $7 WHERE id = $1";
+               assumed_language = $7, missing_results = $8 WHERE id = $1";
     let values = [
         id.into(),
         facts.author.as_deref().into(),
@@ -312,6 +317,7 @@ pub(crate) async fn set_facts(
         facts.stored_missing_pages().into(),
         facts.missing_pictures().into(),
         facts.assumed_language().into(),
+        facts.missing_results().into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())

@@ -4,8 +4,7 @@ use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
-use super::pages::{DocumentPlace, FOLLOWING, SCAN_PAGE, following};
-use crate::{document::Step, embedding::Profile, pages::Placed, store::Whole};
+use crate::{document::Step, embedding::Profile, store::Whole};
 
 pub(crate) async fn find_profile(
     db: &impl Executor,
@@ -465,48 +464,4 @@ pub(crate) async fn forget_removals(db: &impl Executor, before: i64) -> Result<(
                AND sequence <= (SELECT forgotten FROM knowledge_sequence WHERE id = 1)";
     db.execute(statement(sql, [before.into()])).await?;
     Ok(())
-}
-
-/// What is known of a document's embedding.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub(crate) struct EmbeddedDocument {
-    pub(crate) id: String,
-    pub(crate) created_at: i64,
-    #[sqlx(try_from = "String")]
-    pub(crate) embedding: Step,
-    pub(crate) embedding_error: Option<String>,
-    pub(crate) embedding_at: Option<i64>,
-    /// Whether it has final content.
-    pub(crate) is_final: bool,
-    /// Of the profile that the base is searched by.
-    pub(crate) chunk_count: Option<i64>,
-    pub(crate) embedded_at: Option<i64>,
-}
-
-impl Placed for EmbeddedDocument {
-    fn place(&self) -> DocumentPlace {
-        DocumentPlace {
-            created_at: self.created_at,
-            id: self.id.clone(),
-        }
-    }
-}
-
-/// Returns the embedding of at most [`SCAN_PAGE`] documents of a base that follow `after`, oldest first.
-pub(crate) async fn embedded_page(
-    db: &impl Executor,
-    base: &str,
-    after: &DocumentPlace,
-) -> Result<Vec<EmbeddedDocument>, StoreError> {
-    let sql = format!(
-        "SELECT d.id, d.created_at, d.embedding, d.embedding_error, d.embedding_at, \
-         EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'rewritten') AS is_final, \
-         m.chunk_count, m.created_at AS embedded_at \
-         FROM knowledge_documents d \
-         LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
-         AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
-         WHERE {FOLLOWING} AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
-    );
-    db.fetch_all(statement(sql, following(base, after, SCAN_PAGE)))
-        .await
 }

@@ -4,9 +4,11 @@ mod channels;
 mod contents;
 mod documents;
 mod embedding;
+mod embedding_info;
 mod embedding_steps;
 mod pages;
 mod rewriting;
+mod statistics;
 mod synced_files;
 mod toc;
 mod transcripts;
@@ -18,8 +20,9 @@ use colloquy_store::{Dialect, Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, pages::*,
-    rewriting::*, synced_files::*, toc::*, transcripts::*, usage::*, vectorstores::*,
+    channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
+    pages::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*, usage::*,
+    vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
@@ -103,7 +106,13 @@ pub(super) async fn count_bases(db: &impl Executor, tenant: &Tenant) -> Result<u
         .await
 }
 
-/// How many documents of a base are how far.
+/// Returns false once a base was deleted.
+pub(super) async fn has_base(db: &impl Executor, base: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_bases WHERE id = $1";
+    Ok(db.fetch_count(statement(sql, [base.into()])).await? > 0)
+}
+
+/// Counts the documents of a base by the state of their embedding.
 pub(super) async fn progress_of(db: &impl Executor, base: &str) -> Result<Progress, StoreError> {
     let sql = "SELECT COALESCE(SUM(CASE WHEN embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
                COALESCE(SUM(CASE WHEN embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed, \

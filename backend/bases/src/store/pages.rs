@@ -25,9 +25,13 @@ impl DocumentPlace {
     }
 }
 
-/// The condition of the documents `d` of the base `$1` that follow `$2` and `$3`, for [`following`].
-pub(super) const FOLLOWING: &str =
-    "d.base_id = $1 AND d.created_at >= $2 AND (d.created_at > $2 OR d.id > $3)";
+/// The condition of the documents `d` of the base `$1` that follow `$2` and `$3`, for [`following`]. The index of a base has this order.
+pub(super) const FOLLOWING: &str = "d.base_id = $1 AND (d.created_at, d.id) > ($2, $3)";
+
+/// The condition of documents `d` up to `$4` and `$5`, which makes [`FOLLOWING`] that of a [`DocumentSpan`]. The range of times says the
+/// same with less: PostgreSQL estimates how few rows are in it, which it does not for two comparisons of row values.
+pub(super) const UP_TO: &str =
+    "(d.created_at, d.id) <= ($4, $5) AND d.created_at BETWEEN $2 AND $4";
 
 /// The values of [`FOLLOWING`], and `$4`, the most documents.
 pub(super) fn following(base: &str, after: &DocumentPlace, most: impl Into<i64>) -> [Value; 4] {
@@ -49,12 +53,8 @@ pub(crate) struct DocumentSpan<'a> {
     pub(crate) last: &'a DocumentPlace,
 }
 
-/// The condition of the documents `d` of a [`DocumentSpan`].
-pub(super) const IN_SPAN: &str = "d.base_id = $1 AND d.created_at >= $2 AND (d.created_at > $2 OR d.id > $3) \
-     AND d.created_at <= $4 AND (d.created_at < $4 OR d.id <= $5)";
-
 impl DocumentSpan<'_> {
-    /// The values of [`IN_SPAN`].
+    /// The values of [`FOLLOWING`] and [`UP_TO`].
     pub(super) fn values(&self) -> [Value; 5] {
         [
             self.base.into(),

@@ -2,10 +2,11 @@
 
 use colloquy_store::{Executor, StoreError, statement};
 
-use super::pages::{DocumentSpan, IN_SPAN};
+use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, SCAN_PAGE, UP_TO, following};
 use crate::{
     admission::Used,
-    document::{ContentTypeChoice, Document, Step},
+    document::{ContentTypeChoice, Document, ModelTier, Step},
+    pages::Placed,
 };
 
 /// How far the rewriting of a document is, and what it used.
@@ -249,7 +250,74 @@ pub(crate) async fn rewrites_in(
 ) -> Result<Vec<ListedRewrite>, StoreError> {
     let sql = format!(
         "SELECT r.document_id, r.revision, r.cut, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
-         FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {IN_SPAN}"
+         FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
+}
+
+/// The state of a document that decides if it can be rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct RewritableState {
+    /// True if the document or its folder is being deleted.
+    pub(crate) is_going: bool,
+    pub(crate) has_text: bool,
+    #[sqlx(try_from = "String")]
+    pub(crate) digitizing: Step,
+    #[sqlx(try_from = "String")]
+    pub(crate) rewriting: Step,
+}
+
+/// A document that many requests for rewriting are about.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct RewritableDocument {
+    pub(crate) id: String,
+    created_at: i64,
+    pub(crate) folder_id: String,
+    #[sqlx(try_from = "String")]
+    pub(crate) model_tier: ModelTier,
+    #[sqlx(flatten)]
+    pub(crate) state: RewritableState,
+    /// Characters of its text.
+    pub(crate) characters: Option<i64>,
+    /// True if the document has final content.
+    pub(crate) is_final: bool,
+    /// True if a model was being asked when its latest rewriting was stored.
+    is_asking: bool,
+}
+
+impl RewritableDocument {
+    /// True if its rewriting failed since the process ended while a model was asked.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.state.rewriting == Step::Failed && self.is_asking
+    }
+}
+
+impl Placed for RewritableDocument {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// Returns at most [`SCAN_PAGE`] documents of a base that follow `after`, oldest first.
+pub(crate) async fn rewritable_page(
+    db: &impl Executor,
+    base: &str,
+    after: &DocumentPlace,
+) -> Result<Vec<RewritableDocument>, StoreError> {
+    let sql = format!(
+        "SELECT d.id, d.created_at, d.folder_id, d.model_tier, d.digitizing, d.rewriting, \
+         (d.deletion_requested_at IS NOT NULL OR f.deletion_requested_at IS NOT NULL) AS is_going, \
+         (t.document_id IS NOT NULL) AS has_text, t.characters, (c.document_id IS NOT NULL) AS is_final, \
+         COALESCE(r.asking, FALSE) AS is_asking \
+         FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         LEFT JOIN knowledge_contents t ON t.document_id = d.id AND t.variant = 'digitized' \
+         LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'rewritten' \
+         LEFT JOIN knowledge_rewrites r ON r.document_id = d.id \
+         WHERE {FOLLOWING} ORDER BY d.created_at, d.id LIMIT $4"
+    );
+    db.fetch_all(statement(sql, following(base, after, SCAN_PAGE)))
+        .await
 }

@@ -6,7 +6,7 @@ use colloquy_accounts::Tenant;
 use colloquy_providers::TokenUsage;
 use colloquy_store::{Executor, StoreError, statement};
 
-use super::pages::{DocumentSpan, IN_SPAN};
+use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, UP_TO, following};
 use crate::{
     admission::{PaidStep, TakenFor, UsageBound, UsageOutcome, Used},
     budget::NoRoom,
@@ -357,18 +357,17 @@ const IS_BLOCKED: &str = "(d.digitizing = 'blocked' OR d.rewriting = 'blocked' O
 pub(crate) async fn blocked_documents(
     db: &impl Executor,
     base: &str,
-    after: (i64, &str),
+    after: &DocumentPlace,
     most: i64,
 ) -> Result<Vec<BlockedDocument>, StoreError> {
     let sql = format!(
         "SELECT d.id, d.digitizing, d.rewriting, d.embedding, d.character_limit, d.needed_characters, d.needed_tokens, d.needed_cost, \
          c.characters AS own_characters, d.created_at FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
          LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'digitized' \
-         WHERE d.base_id = $1 AND {IS_BLOCKED} AND f.deletion_requested_at IS NULL \
-         AND (d.created_at > $2 OR d.created_at = $2 AND d.id > $3) ORDER BY d.created_at, d.id LIMIT $4"
+         WHERE {FOLLOWING} AND {IS_BLOCKED} AND f.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
     );
-    let values = [base.into(), after.0.into(), after.1.into(), most.into()];
-    db.fetch_all(statement(sql, values)).await
+    db.fetch_all(statement(sql, following(base, after, most)))
+        .await
 }
 
 #[derive(sqlx::FromRow)]
@@ -461,21 +460,21 @@ struct ReadingRow {
 const READING_COST: &str =
     "CAST(COALESCE(SUM(u.cost), 0) AS BIGINT) AS cost, COUNT(*) AS events, COUNT(u.cost) AS priced";
 
-/// What reading the documents of a page did cost: those of which something was asked.
+/// Returns the cost of reading each document of a page for which a service was asked.
 pub(crate) async fn reading_costs_in(
     db: &impl Executor,
     span: &DocumentSpan<'_>,
 ) -> Result<HashMap<String, ReadingCost>, StoreError> {
     let sql = format!(
         "SELECT u.document_id, {READING_COST} FROM knowledge_usage u JOIN knowledge_documents d ON d.id = u.document_id \
-         WHERE {IN_SPAN} AND u.kind = 'transcribe' AND u.outcome <> 'pending' GROUP BY u.document_id"
+         WHERE {FOLLOWING} AND {UP_TO} AND u.kind = 'transcribe' AND u.outcome <> 'pending' GROUP BY u.document_id"
     );
     let rows: Vec<ReadingRow> = db.fetch_all(statement(sql, span.values())).await?;
     let costs = rows.into_iter().map(|row| (row.document_id, row.cost));
     Ok(costs.collect())
 }
 
-/// What reading a document did cost, where something was asked.
+/// Returns the cost of reading a document, or `None` if no service was asked.
 pub(crate) async fn reading_cost_of(
     db: &impl Executor,
     document: &str,

@@ -188,7 +188,8 @@ pub(crate) struct BroughtBack {
     pub(crate) settled_at: i64,
 }
 
-/// Makes due what a clock that was ahead has noted for a partner.
+/// Makes due what a clock that was ahead has noted for a partner. What is to be removed may have been asked for at any time: nothing of it stays
+/// at the service.
 pub(crate) async fn bring_sync_back(
     db: &impl Executor,
     partner: Option<&str>,
@@ -214,7 +215,8 @@ pub(crate) async fn bring_sync_back(
     values.push(now.into());
     let at_now = values.len();
     let sql = format!(
-        "UPDATE vectorstore_files AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN ${at_asked} ELSE f.asked_at END, \
+        "UPDATE vectorstore_files AS f SET \
+         asked_at = CASE WHEN f.asked_at <= ${at_latest} THEN f.asked_at WHEN f.state = 'removing' THEN 0 WHEN f.asked_at IS NULL THEN NULL ELSE ${at_asked} END, \
          since = CASE WHEN f.since > ${at_latest} THEN ${at_now} ELSE f.since END, \
          next_at = CASE WHEN f.asked_at > ${at_latest} THEN ${at_settled} ELSE ${at_now} END \
          WHERE {owner} AND {} AND (f.asked_at > ${at_latest} OR f.since > ${at_latest} OR f.next_at > ${at_longest})",

@@ -1,7 +1,10 @@
-//! Number formats of cells: whether a format makes a date, a time or a percentage of a number, and the text of it. Text in
-//! quotes, behind a backslash and in brackets decides nothing. Source: ECMA-376 part 1, sections 18.8.30 and 18.8.31.
+//! Number formats of cells: the text of a number as a date, a time or a percentage, or with what its format adds to it (`number_layout.rs`).
+//! Text in quotes, behind a backslash and in brackets makes no date. Source: ECMA-376 part 1, sections 18.8.30 and 18.8.31.
 
-use super::clock::Clock;
+use super::{
+    clock::Clock,
+    number_layout::{Draft, Layout},
+};
 
 /// So many characters of a format are read; Excel allows 255.
 const LONGEST: usize = 1_024;
@@ -26,6 +29,8 @@ struct Section {
 enum Kind {
     #[default]
     Number,
+    /// A number with text, a currency or leading zeros.
+    LaidOut(Layout),
     /// A percentage; so many marks, each of which multiplies by 100.
     Percent(usize),
     /// A date, a time, or both.
@@ -92,8 +97,14 @@ impl NumberFormat {
 
     /// The text of a number; none where it is to be written as a plain number.
     pub(super) fn text(&self, value: f64, from_1904: bool) -> Option<String> {
-        match &self.section(value)?.kind {
+        let (place, section) = self.section(value)?;
+        match &section.kind {
             Kind::Number => None,
+            Kind::LaidOut(layout) => {
+                let has_minus = value < 0.0 && !self.tells_sign(place, layout)?;
+                let text = layout.text(value)?;
+                Some(if has_minus { format!("-{text}") } else { text })
+            }
             Kind::Percent(marks) => {
                 let shown = value * 100_f64.powi(i32::try_from(*marks).ok()?);
                 let shown = shown.is_finite().then(|| shortest(shown))?;
@@ -103,8 +114,26 @@ impl NumberFormat {
         }
     }
 
-    /// The section that a number is shown by: the first one whose condition holds, or else the last one.
-    fn section(&self, value: f64) -> Option<&Section> {
+    /// Returns true if the section at `place` is for negative numbers alone and tells the sign by its text: a section that differs from the one for
+    /// positive numbers by its colour alone does not. Returns `None` if its condition leaves the sign open.
+    fn tells_sign(&self, place: usize, layout: &Layout) -> Option<bool> {
+        let first = self.sections.first()?;
+        let is_for_negatives = match (self.sections.get(place)?.condition, first.condition) {
+            (None, None) => place == 1,
+            (None, Some(first)) if place == 1 && first.excludes_negatives() => true,
+            (Some(own), _) if own.excludes_positives() => true,
+            _ => return None,
+        };
+        let other = self.sections.get(usize::from(place == 0));
+        let words = match other.map(|other| &other.kind) {
+            Some(Kind::LaidOut(other)) => other.words(),
+            _ => String::new(),
+        };
+        Some(is_for_negatives && (!layout.has_number() || layout.words() != words))
+    }
+
+    /// The place of the section that a number is shown by, and the section: the first one whose condition holds, or else the last one.
+    fn section(&self, value: f64) -> Option<(usize, &Section)> {
         let count = self.sections.len();
         let holds = |(place, section): (usize, &Section)| match (section.condition, place) {
             (Some(condition), _) => condition.holds(value),
@@ -113,7 +142,8 @@ impl NumberFormat {
             (None, _) => value < 0.0,
         };
         let found = self.sections.iter().enumerate().position(holds);
-        self.sections.get(found.unwrap_or(count.saturating_sub(1)))
+        let place = found.unwrap_or(count.saturating_sub(1));
+        Some((place, self.sections.get(place)?))
     }
 }
 
@@ -124,6 +154,14 @@ impl Condition {
             .find_map(|operator| Some((operator, text.strip_prefix(operator)?)))?;
         let operand = operand.trim().parse().ok()?;
         Some(Self { operator, operand })
+    }
+
+    fn excludes_negatives(self) -> bool {
+        matches!(self.operator, ">" | ">=") && self.operand == 0.0
+    }
+
+    fn excludes_positives(self) -> bool {
+        matches!(self.operator, "<" | "<=") && self.operand == 0.0
     }
 
     fn holds(self, value: f64) -> bool {
@@ -143,6 +181,8 @@ impl Condition {
 struct Reader {
     condition: Option<Condition>,
     pieces: Vec<Piece>,
+    /// The section as one for plain numbers.
+    draft: Draft,
     percents: usize,
     /// Whether there is a place for a digit, which no date has.
     has_digits: bool,
@@ -158,22 +198,33 @@ impl Reader {
                 ';' => break,
                 '"' => {
                     while let Some(quoted) = rest.pop().filter(|c| *c != '"') {
-                        self.pieces.push(Piece::Text(quoted));
+                        self.text(quoted);
                     }
                 }
-                '\\' => self.pieces.extend(rest.pop().map(Piece::Text)),
+                '\\' => {
+                    if let Some(escaped) = rest.pop() {
+                        self.text(escaped);
+                    }
+                }
                 // The width of a character, and one that fills the cell.
-                '_' | '*' => drop(rest.pop()),
+                '_' => {
+                    rest.pop();
+                    self.draft.gap();
+                }
+                '*' => drop(rest.pop()),
                 '[' => {
                     let mut inside = String::new();
                     while let Some(one) = rest.pop().filter(|c| *c != ']') {
-                        inside.push(one.to_ascii_lowercase());
+                        inside.push(one);
                     }
                     self.brackets(&inside);
                 }
                 '%' => self.percents += 1,
                 '@' => self.is_text = true,
-                '0' | '#' | '?' => self.has_digits = true,
+                '0' | '#' | '?' => {
+                    self.has_digits = true;
+                    self.draft.digit(character);
+                }
                 '.' if self.is_behind_seconds() && rest.last() == Some(&'0') => {
                     self.pieces.push(Piece::Fraction(taken(rest, '0')));
                 }
@@ -188,7 +239,7 @@ impl Reader {
         } else if self.is_text {
             return None;
         } else {
-            Kind::Number
+            self.draft.layout().map_or(Kind::Number, Kind::LaidOut)
         };
         Some(Section {
             condition: self.condition,
@@ -196,12 +247,23 @@ impl Reader {
         })
     }
 
+    fn text(&mut self, character: char) {
+        self.pieces.push(Piece::Text(character));
+        self.draft.text(character);
+    }
+
     fn brackets(&mut self, inside: &str) {
+        if let Some(currency) = inside.strip_prefix('$') {
+            // A symbol, and a locale behind a hyphen.
+            let symbol = currency.split('-').next().unwrap_or_default();
+            return symbol.chars().for_each(|one| self.draft.text(one));
+        }
+        let inside = inside.to_ascii_lowercase();
         let first = inside.chars().next().unwrap_or_default();
         if matches!(first, 'h' | 'm' | 's') && inside.chars().all(|one| one == first) {
             self.pieces.push(Piece::Elapsed(first, inside.len()));
         } else {
-            self.condition = self.condition.or(Condition::parse(inside));
+            self.condition = self.condition.or(Condition::parse(&inside));
         }
     }
 
@@ -213,6 +275,7 @@ impl Reader {
         ];
         if starts_with(character, rest, "general") {
             self.has_digits = true;
+            self.draft.general();
             return skip(rest, "general");
         }
         let half = HALVES
@@ -220,24 +283,30 @@ impl Reader {
             .find(|(words, ..)| starts_with(character, rest, words));
         if let Some((words, am, pm)) = half {
             self.pieces.push(Piece::HalfDay(am, pm));
+            self.draft.refuse();
             return skip(rest, words);
         }
         match character.to_ascii_lowercase() {
             // The exponent of a number.
-            'e' if self.has_digits && matches!(rest.last(), Some('+' | '-')) => {}
-            letter @ ('y' | 'm' | 'd' | 'h' | 's') => {
-                let count = 1 + taken(rest, letter);
-                self.pieces.push(Piece::Letters(letter, count));
+            'e' if self.has_digits && matches!(rest.last(), Some('+' | '-')) => {
+                self.draft.refuse();
             }
+            letter @ ('y' | 'm' | 'd' | 'h' | 's') => self.date(rest, letter, letter),
             // Years of other calendars, and days of the week.
-            letter @ ('e' | 'g' | 'b') => self
-                .pieces
-                .push(Piece::Letters('y', 1 + taken(rest, letter))),
-            'a' if rest.ends_with(&['a', 'a']) => {
-                self.pieces.push(Piece::Letters('d', 1 + taken(rest, 'a')));
+            letter @ ('e' | 'g' | 'b') => self.date(rest, letter, 'y'),
+            'a' if rest.ends_with(&['a', 'a']) => self.date(rest, 'a', 'd'),
+            _ => {
+                self.pieces.push(Piece::Text(character));
+                self.draft.bare(character);
             }
-            _ => self.pieces.push(Piece::Text(character)),
         }
+    }
+
+    /// Adds a run of a letter of dates and times, whose first one was taken, as what it stands for.
+    fn date(&mut self, rest: &mut Vec<char>, letter: char, stands_for: char) {
+        let count = 1 + taken(rest, letter);
+        self.pieces.push(Piece::Letters(stands_for, count));
+        self.draft.refuse();
     }
 
     fn is_behind_seconds(&self) -> bool {
@@ -343,26 +412,26 @@ mod tests {
     #[test]
     fn text_in_a_format_makes_no_date() {
         for (code, value, expected) in [
-            (r#"0 "days""#, 14.0, "14"),
-            (r#"0.00 "USD per day""#, 4.35, "4.35"),
+            (r#"0 "days""#, 14.0, "14 days"),
+            (r#"0.00 "USD per day""#, 4.35, "4.35 USD per day"),
             (
                 r#"_-* #,##0.00\ "DM"_-;\-* #,##0.00\ "DM"_-;_-* "-"??\ "DM"_-;_-@_-"#,
                 1234.5,
-                "1234.5",
+                "1234.50 DM",
             ),
-            (r"0\d\a\y\s", 3.0, "3"),
-            (r"\d\m\y0", 3.0, "3"),
+            (r"0\d\a\y\s", 3.0, "3days"),
+            (r"\d\m\y0", 3.0, "dmy3"),
             ("[Red]0.0;[Yellow]-0.0", -2.5, "-2.5"),
-            ("[$USD-409] #,##0", 7.0, "7"),
-            ("[$€-407]* #,##0.00_d", 7.0, "7"),
+            ("[$USD-409] #,##0", 7.0, "USD 7"),
+            ("[$€-407]* #,##0.00_d", 7.0, "€7.00"),
             ("General", 45_000.0, "45000"),
-            (r#"General "days""#, 14.0, "14"),
+            (r#"General "days""#, 14.0, "14 days"),
             ("0.00E+00", 12_345.0, "12345"),
             ("# ?/?", 0.5, "0.5"),
             ("@", 45_000.0, "45000"),
             (r#";;;"hidden""#, 2.0, "2"),
             ("0 days", 14.0, "14"),
-            (r#""day "0"#, 14.0, "14"),
+            (r#""day "0"#, 14.0, "day 14"),
             ("", 1.5, "1.5"),
         ] {
             assert_eq!(shown(code, value), expected, "{code}");
@@ -375,11 +444,11 @@ mod tests {
             ("0%", 0.25, "25%"),
             ("0.00%", 0.07, "7%"),
             ("0.0%;[Red]-0.0%", -0.125, "-12.5%"),
-            (r#"0" %""#, 0.25, "0.25"),
-            (r"0\%", 25.0, "25"),
+            (r#"0" %""#, 25.0, "25 %"),
+            (r"0\%", 25.0, "25%"),
             ("[<1]0%;0.0", 0.5, "50%"),
             ("[<1]0%;0.0", 2.0, "2"),
-            (r#"0%;-0%;"none""#, 0.0, "0"),
+            (r#"0%;-0%;"none""#, 0.0, "none"),
         ] {
             assert_eq!(shown(code, value), expected, "{code}");
         }

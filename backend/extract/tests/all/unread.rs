@@ -2,7 +2,9 @@
 
 use colloquy_extract::{Document, ExtractError, Format, Options, extract};
 
-use super::made::{docx, paragraph, placeholder, pptx, relation, relations, xlsx_of, xlsx_related};
+use super::made::{
+    docx, paragraph, placeholder, pptx, relation, relations, xlsx, xlsx_of, xlsx_related,
+};
 
 fn read(bytes: &[u8], format: Format) -> Result<Document, ExtractError> {
     extract(bytes, format, &Options::default())
@@ -58,6 +60,30 @@ fn margins_of_sheets_are_read_once() {
     assert!(places.is_sorted(), "{text}");
     assert_eq!(text.matches("Confidential").count(), 1, "{text}");
     assert!(!text.contains("Page"), "{text}");
+}
+
+#[test]
+fn formulas_without_a_stored_result_are_counted() {
+    let cells = [
+        r#"<c r="A1" t="inlineStr"><is><t>Total</t></is></c><c r="B1"><v>2</v></c>"#,
+        r#"<c r="C1"><f>B1*2</f><v></v></c><c r="D1" s="0"><f>B1*3</f></c>"#,
+        r#"<c r="E1"><f>B1*4</f><v>8</v></c><c r="F1" t="str"><f>""</f><v></v></c>"#,
+    ];
+    let file = xlsx(&format!("<row>{}</row>", cells.concat()));
+    let document = read(&file, Format::Xlsx).unwrap();
+    assert_eq!((document.missing_results, document.unread_objects), (2, 0));
+    let text = document.markdown;
+    assert!(text.contains("| Total | 2 |  |  | 8 |"), "{text}");
+
+    // A workbook of nothing else is not empty.
+    let file = xlsx(r#"<row><c r="A1"><f>1+1</f><v/></c></row>"#);
+    let error = read(&file, Format::Xlsx).unwrap_err();
+    assert!(
+        matches!(&error, ExtractError::Failed(why) if why.contains("no stored results")),
+        "{error:?}"
+    );
+    let file = xlsx(r#"<row><c r="A1" t="str"><f>""</f><v></v></c></row>"#);
+    assert_eq!(read(&file, Format::Xlsx), Err(ExtractError::Empty));
 }
 
 #[test]

@@ -36,7 +36,10 @@ use self::{
 };
 use crate::intake::Intake;
 
-/// The most bytes of a request's head, and of what is read or written ahead for a connection.
+/// The most bytes of a request's head.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// The most bytes that are read or written ahead for a connection. One read may bring nearly as many again.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Connections beyond the bound that are told so at a time. The others are closed without a word.
@@ -99,7 +102,8 @@ impl Front {
         http.timer(TokioTimer::new())
             // The watch has a time for headers and another one between requests.
             .header_read_timeout(None)
-            .max_buf_size(BUFFER_BYTES);
+            .max_buf_size(BUFFER_BYTES)
+            .max_header_size(HEAD_BYTES);
         let accepting = TaskTracker::new();
         accepting.spawn(accept(Arc::clone(&shared), listener, http, router));
         accepting.close();

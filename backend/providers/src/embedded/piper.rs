@@ -21,7 +21,7 @@ use futures_util::{StreamExt as _, stream};
 use super::{
     super::{
         NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
-        VoiceInfo, VoiceList, VoiceSpeed,
+        VoiceInfo, VoiceList, VoiceSpeed, understood::detect_for_espeak,
     },
     Espeak, Pool, Wanted, normalize,
     phonemes::Phonemes,
@@ -128,12 +128,12 @@ impl Voices {
     ) -> anyhow::Result<()> {
         let model = manifest::model(name)
             .filter(|model| model.purpose == Purpose::Voice)
-            .ok_or_else(|| anyhow::anyhow!("{name} is no voice"))?;
+            .ok_or_else(|| anyhow::anyhow!("it is no voice"))?;
         let voices = Speaker::load(folder, model)?;
         // They differ in what the network is given, not in how long it takes.
         let (_, speaker) = voices
             .first()
-            .ok_or_else(|| anyhow::anyhow!("{name} has no voices"))?;
+            .ok_or_else(|| anyhow::anyhow!("it has no voices"))?;
         let below = below(model);
         let factor = measured(
             Speaker::by_default_below(model),
@@ -252,6 +252,11 @@ impl Synthesizer for Voices {
     ) -> Result<(), NotSpoken> {
         let (voice, language) = self.for_rest(voice, language);
         self.rest.check_language(voice, language, text)
+    }
+
+    fn detect_language(&self, voice: Option<&str>, text: &str) -> Option<&'static str> {
+        let (voice, own) = self.for_rest(voice, None);
+        detect_for_espeak(voice, own, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {

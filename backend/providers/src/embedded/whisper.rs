@@ -130,10 +130,10 @@ impl Whisper {
     ) -> anyhow::Result<()> {
         let model = manifest::model(name)
             .filter(|model| model.purpose == Purpose::Transcription)
-            .ok_or_else(|| anyhow::anyhow!("{name} is no transcription model"))?;
+            .ok_or_else(|| anyhow::anyhow!("it is no transcription model"))?;
         let file = |name| {
             let file = model.file(name);
-            file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))
+            file.ok_or_else(|| anyhow::anyhow!("it has no {name}"))
         };
         let (weights, vocabulary) = (file("model.bin")?, file("vocabulary.txt")?);
         let silence = SilenceFile(computed.of(weights, "silence", SILENCE_VERSION));

@@ -32,7 +32,8 @@ use self::voices::Voices;
 use super::{
     super::{
         NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
-        VoiceList, understood::readable_by_espeak,
+        VoiceList,
+        understood::{detect_for_espeak, readable_by_espeak, voice_to_read},
     },
     ESPEAK, busy,
     normalize::with_products,
@@ -135,21 +136,38 @@ impl Synthesizer for Espeak {
         language: Option<&str>,
         text: Option<&str>,
     ) -> Result<(), NotSpoken> {
-        NotSpoken::check_for_espeak(voice, language, text)
+        // Until the voices are known, those of all languages count as installed.
+        let voices = self.voices.get();
+        let is_installed = |tag: &str| voices.is_none_or(|voices| voices.has_language(tag));
+        NotSpoken::check_for_espeak(voice, language, text, is_installed)
+    }
+
+    fn detect_language(&self, voice: Option<&str>, text: &str) -> Option<&'static str> {
+        detect_for_espeak(voice, None, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
-        readable_by_espeak(voice, language, text)
+        match self.check_language(voice, language, Some(&text)) {
+            Err(NotSpoken::OtherLanguage(_) | NotSpoken::Script(_)) => String::new(),
+            Ok(()) | Err(NotSpoken::Kanji) => readable_by_espeak(voice, language, text),
+        }
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
         let (voice, language) = (request.voice.as_deref(), request.language.as_deref());
-        let checked = self.check_language(voice, language, Some(&request.text));
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        let checked = match language {
+            // English would be spoken in its place.
+            Some(tag) if !voices.has_language(tag) => {
+                self.check_language(voice, language, Some(&request.text))
+            }
+            // A piece of a text may be in another script than the whole.
+            _ => NotSpoken::check_kanji(voice, language, Some(&request.text)),
+        };
         checked.map_err(|unspoken| {
             ProviderError::new(ESPEAK, ProviderErrorKind::Rejected, unspoken.to_string())
         })?;
-        let voices = self.voices.get_or_try_init(Voices::ask).await?;
-        let voice = voices.choose(voice, language);
+        let voice = voices.choose(voice_to_read(voice, language, &request.text), language);
         let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
         let entered = self.queue.enter(&request.claim).await;
         let slot = entered.map_err(|full| busy(ESPEAK, full))?;
@@ -299,5 +317,18 @@ mod tests {
         assert_eq!(plain("2 * 3", "gmw/en-US+f3"), "2 times 3");
         assert_eq!(plain("2 * 3", "de+f3"), "2 mal 3");
         assert_eq!(plain("2 * 3", "ja"), "2 * 3");
+    }
+
+    #[test]
+    fn a_text_in_a_script_that_its_language_does_not_have_is_left_out() {
+        let espeak = Espeak::default();
+        let readable = |language, text: &str| {
+            let readable = espeak.readable(None, Some(language), text.to_owned());
+            readable == text
+        };
+        assert!(readable("th", "สวัสดี"));
+        assert!(readable("en", "Say สวัสดี to everybody who comes."));
+        assert!(!readable("en", "สวัสดี"));
+        assert_eq!(espeak.detect_language(Some("en+f3"), "สวัสดี"), Some("th"));
     }
 }

@@ -14,6 +14,9 @@ use super::{
 
 /// The voice where neither voice nor language is known.
 const DEFAULT_VOICE: &str = "en-us";
+/// The voice of Chinese that speaks the pinyin which the program reads Chinese characters as. Its plain voice spells that in English, with the
+/// numbers of the tones.
+const PINYIN_VOICE: &str = "cmn-latn-pinyin";
 /// The variant that makes a woman's voice of any language's.
 const FEMALE: &str = "f3";
 
@@ -96,6 +99,9 @@ impl Voices {
                 known.variants.insert(file.to_lowercase(), file.to_owned());
             }
         }
+        if let Some(pinyin) = known.names.get(PINYIN_VOICE).cloned() {
+            known.names.insert(own_name("zh").to_owned(), pinyin);
+        }
         known
     }
 
@@ -128,7 +134,17 @@ impl Voices {
 
     /// The voice of a language.
     fn of_language(&self, language: Option<&str>) -> String {
-        let tag = language.unwrap_or(DEFAULT_VOICE).to_lowercase();
+        let installed = self.installed(language.unwrap_or(DEFAULT_VOICE));
+        installed.map_or_else(|| DEFAULT_VOICE.to_owned(), String::clone)
+    }
+
+    /// True if a language, a BCP 47 tag, has a voice.
+    pub(super) fn has_language(&self, language: &str) -> bool {
+        self.installed(language).is_some()
+    }
+
+    fn installed(&self, language: &str) -> Option<&String> {
+        let tag = language.to_lowercase();
         let primary = language::primary(&tag);
         let own = match primary {
             "zh" if tag.ends_with("hk") || tag.ends_with("yue") => "yue",
@@ -139,7 +155,6 @@ impl Voices {
         [own, primary]
             .into_iter()
             .find_map(|name| self.names.get(name))
-            .map_or_else(|| DEFAULT_VOICE.to_owned(), String::clone)
     }
 
     /// What the speech interface offers: the voices of its languages and their regions, each as it is and as a woman's. The
@@ -253,6 +268,33 @@ Pty Language       Age/Gender VoiceName          File                 Other Lang
                 "{voice:?} {language:?}"
             );
         }
+    }
+
+    #[test]
+    fn languages_have_a_voice_or_none() {
+        let voices = Voices::of_lists(VOICES, VARIANTS);
+        for (language, expected) in [
+            ("de-CH", true),
+            ("zh-cn", true),
+            ("EN", true),
+            ("th", false),
+        ] {
+            assert_eq!(voices.has_language(language), expected, "{language}");
+        }
+    }
+
+    #[test]
+    fn chinese_is_spoken_by_the_voice_of_pinyin() {
+        let row = " 5  cmn-latn-pinyin --/M      Chinese_(Pinyin) sit/cmn-Latn-pinyin (zh 5)";
+        let voices = Voices::of_lists(&format!("{VOICES}\n{row}"), VARIANTS);
+        let choose = |voice, language| voices.choose(voice, language);
+        assert_eq!(choose(None, Some("zh-cn")), "cmn-latn-pinyin");
+        assert_eq!(choose(Some("zh-cn"), None), "cmn-latn-pinyin");
+        assert_eq!(choose(Some("f3"), Some("zh")), "sit/cmn-Latn-pinyin+f3");
+        let offered = voices.offered();
+        let ids = offered.iter().map(|voice| voice.id.as_str());
+        let chinese: Vec<_> = ids.filter(|id| id.starts_with("zh")).collect();
+        assert_eq!(chinese, ["zh-cn", "zh-cn+f3"]);
     }
 
     #[test]

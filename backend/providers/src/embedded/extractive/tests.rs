@@ -212,6 +212,40 @@ async fn a_tag_that_breaks_a_line_cuts_nothing_off() {
 }
 
 #[tokio::test]
+async fn a_line_of_marks_or_an_aside_cuts_nothing_off() {
+    for (text, question, answer) in [
+        (
+            "The password of the guest network is\n`sunflower-42`\nand changes every month.",
+            "What is the password of the guest network?",
+            "The password of the guest network is sunflower-42 and changes every month.",
+        ),
+        (
+            "The office of the mayor is in\n*Room 12*\non the second floor.",
+            "Where is the office of the mayor?",
+            "The office of the mayor is in Room 12 on the second floor.",
+        ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org)\ntwo minutes away. ![map](map.png)",
+            "Where is the car park?",
+            "There is a public car park in Mill Street two minutes away.",
+        ),
+        (
+            "You can download the manual from\n[our support page](https://example.org)\nor ask for it at the front desk.",
+            "Where can I download the manual?",
+            "You can download the manual from our support page or ask for it at the front desk.",
+        ),
+        (
+            "The Brewmaster descales itself\n– unlike its predecessor – every\nFriday night.",
+            "When does the Brewmaster descale itself?",
+            "The Brewmaster descales itself – unlike its predecessor – every Friday night.",
+        ),
+    ] {
+        let (told, _) = from_base(&[(&["Visit"][..], text)], question).await;
+        assert_eq!(told, format!("According to Visit: {answer}"));
+    }
+}
+
+#[tokio::test]
 async fn a_price_that_nobody_asked_for_is_not_said() {
     let text = "The cellar tour costs $20 for each visitor of the cellar.\n\nThe cellar tour starts at ten. It costs $20.";
     let (told, _) = from_base(
