@@ -161,18 +161,20 @@ async fn digitized(app: &TestApp, key: &str, id: &str) -> Value {
 
 /// The base's embedding, once nothing of it waits.
 async fn settled(app: &TestApp, key: &str) -> Value {
+    let data = async || {
+        let answer = app.get(key, &format!("/api/kb-data/{BASE}")).await;
+        answer.expect(200)
+    };
     for _ in 0..600 {
-        let data = app
-            .get(key, &format!("/api/kb-data/{BASE}"))
-            .await
-            .expect(200);
+        let seen = data().await;
         let waits = |document: &Value| {
             ["digitize_status", "rewrite_status", "embedding_status"]
                 .iter()
                 .any(|step| matches!(document[step].as_str(), Some("queued" | "running")))
         };
-        if !data["documents"].as_array().unwrap().iter().any(waits) {
-            return data["embedding_info"].clone();
+        if !seen["documents"].as_array().unwrap().iter().any(waits) {
+            // The answer before tells of the embedding as it was when the documents were first read.
+            return data().await["embedding_info"].clone();
         }
         sleep(Duration::from_millis(50)).await;
     }

@@ -184,11 +184,13 @@ pub(super) async fn describe(voices: &Voices, row: VoiceRow) -> Result<Described
             synthesizer_voice: None,
         });
     };
+    // Read first: a status of `completed` is never shown without what was made by then.
+    let embedding = store::embedding(db, &row.id, voice_type).await?;
     // As speech asks for it, so that what is shown is what speaks.
     let speaking = voices.voice(&row.tenant(), &row.name).await?;
     Ok(Described {
         samples,
-        embedding: store::embedding(db, &row.id, voice_type).await?,
+        embedding,
         scores: store::scores(db, &row.id, voice_type).await?,
         test_samples: store::test_samples(db, &row.id, voice_type).await?,
         synthesizer_voice: speaking.map(|voice| voice.synthesizer_voice),
