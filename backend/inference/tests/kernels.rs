@@ -1,6 +1,6 @@
 //! The models on processors without AVX-512, and without AVX at all. The runtime picks its kernels by what the processor says that it can do, and
 //! has no setting for it, so a processor that can do less is emulated: this program runs itself in `qemu-x86_64` (Debian's `qemu-user`) and
-//! compares what the models say there with what they say here.
+//! compares what the models say there with what they say here. Words are heard there in nightly runs (`tests/run nightly`): it takes minutes.
 
 #![cfg(target_arch = "x86_64")]
 #![expect(
@@ -28,9 +28,15 @@ use colloquy_word_errors::words;
 
 const EMULATOR: &str = "qemu-x86_64";
 
-/// Names the file in which the child finds what Whisper hears of silence, which it would take minutes to compute. Without it the child has no
-/// more than voice activity, since whole numbers are slow there without AVX2.
+/// Names the file in which the child finds what Whisper hears of silence, which it would take minutes to compute. Without it the child hears no
+/// words.
 const SILENCE: &str = "COLLOQUY_TEST_SILENCE";
+
+/// Set for a child that embeds no text, either, since whole numbers are slow there without AVX2.
+const SPEECH_ALONE: &str = "COLLOQUY_TEST_SPEECH_ALONE";
+
+/// Set in nightly runs.
+const NIGHTLY: &str = "COLLOQUY_TEST_NIGHTLY";
 
 const RECORDING: &str = "/usr/share/pocketsphinx/test/data/goforward.raw";
 
@@ -76,17 +82,29 @@ impl SilenceCache for Kept {
     }
 }
 
+/// The models that are asked.
+#[derive(Clone, Copy)]
+enum Asked<'a> {
+    /// Voice activity.
+    Speech,
+    /// Embeddings, too.
+    Vectors,
+    /// And Whisper.
+    Words(&'a Kept),
+}
+
 /// What the models say.
 #[derive(Debug, Default, PartialEq)]
 struct Answers {
     /// Whether somebody speaks, by frame.
     speech: Vec<f32>,
-    /// The vector of a text, and what was heard.
-    more: Option<(Vec<f32>, String)>,
+    /// The vector of a text.
+    vector: Option<Vec<f32>>,
+    heard: Option<String>,
 }
 
 impl Answers {
-    fn of_models(silence: Option<&Kept>) -> Self {
+    fn of_models(asked: Asked<'_>) -> Self {
         let runtime = Rten::new();
         let sound = recording();
         let silero = Silero::load(&runtime, file("silero-vad", "model.onnx")).unwrap();
@@ -95,19 +113,30 @@ impl Answers {
         let speech = frames.iter().take(FRAMES);
         let speech = speech.map(|frame| silero.hear(&mut listener, frame).unwrap());
         let speech = speech.collect();
-        let more = silence.map(|silence| {
-            let tokenizer = file("all-minilm-l6-v2", "tokenizer.json");
-            let model = file("all-minilm-l6-v2", "model.onnx");
-            let minilm = MiniLm::load(&runtime, model, &tokenizer).unwrap();
-            let embedded = minilm.embed(&[TEXT], &|| true).unwrap();
-            let weights = file("whisper-tiny.en", "model.bin");
-            let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
-            let cache = Some(silence as &dyn SilenceCache);
-            let whisper = Whisper::load_cached(&runtime, &weights, &vocabulary, cache).unwrap();
-            let heard = whisper.transcribe(&sound, None, &|| true).unwrap();
-            (embedded[0].to_vec(), heard.text)
-        });
-        Self { speech, more }
+        let vector = match asked {
+            Asked::Speech => None,
+            Asked::Vectors | Asked::Words(_) => {
+                let tokenizer = file("all-minilm-l6-v2", "tokenizer.json");
+                let model = file("all-minilm-l6-v2", "model.onnx");
+                let minilm = MiniLm::load(&runtime, model, &tokenizer).unwrap();
+                Some(minilm.embed(&[TEXT], &|| true).unwrap()[0].to_vec())
+            }
+        };
+        let heard = match asked {
+            Asked::Speech | Asked::Vectors => None,
+            Asked::Words(silence) => {
+                let weights = file("whisper-tiny.en", "model.bin");
+                let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
+                let cache = Some(silence as &dyn SilenceCache);
+                let whisper = Whisper::load_cached(&runtime, &weights, &vocabulary, cache).unwrap();
+                Some(whisper.transcribe(&sound, None, &|| true).unwrap().text)
+            }
+        };
+        Self {
+            speech,
+            vector,
+            heard,
+        }
     }
 
     fn print(&self) {
@@ -116,8 +145,10 @@ impl Answers {
             numbers.collect::<Vec<_>>().join(" ")
         };
         println!("\nspeech: {}", numbers(&self.speech));
-        if let Some((vector, heard)) = &self.more {
+        if let Some(vector) = &self.vector {
             println!("vector: {}", numbers(vector));
+        }
+        if let Some(heard) = &self.heard {
             println!("heard: {heard}");
         }
     }
@@ -128,10 +159,10 @@ impl Answers {
             let numbers = line.split_whitespace();
             numbers.map(|number| number.parse().unwrap()).collect()
         };
-        let more = line("vector: ").map(numbers).zip(line("heard: "));
         Self {
             speech: numbers(line("speech: ").unwrap()),
-            more: more.map(|(vector, heard)| (vector, heard.to_owned())),
+            vector: line("vector: ").map(numbers),
+            heard: line("heard: ").map(str::to_owned),
         }
     }
 }
@@ -143,21 +174,22 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
 }
 
 /// Runs [`answers_here`] on a processor of this kind.
-fn emulated(processor: &str, silence: Option<&Path>) -> Output {
+fn emulated(processor: &str, with: Option<(&str, &Path)>) -> Output {
     let mut command = Command::new(EMULATOR);
     command.args(["-cpu", processor]);
     command.arg(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "answers_here", "--nocapture"]);
     command.args(["--test-threads", "1"]);
-    if let Some(silence) = silence {
-        command.env(SILENCE, silence);
+    command.env_remove(SILENCE).env_remove(SPEECH_ALONE);
+    if let Some((name, value)) = with {
+        command.env(name, value);
     }
     let output = command.output();
     output.expect("qemu-x86_64 runs: Debian's package qemu-user")
 }
 
-/// Whether answers are those of this processor: the same words, the same vectors but for rounding.
-fn compare(processor: &str, output: &Output, here: &Answers) {
+/// Compares answers with those of this processor: the same words, the same vectors but for rounding. Returns them.
+fn compare(processor: &str, output: &Output, here: &Answers) -> Answers {
     let printed = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -170,27 +202,33 @@ fn compare(processor: &str, output: &Output, here: &Answers) {
     for (one, other) in there.speech.iter().zip(&here.speech) {
         assert!((one - other).abs() < 0.02, "{processor}: {one} {other}");
     }
-    let (Some((vector, heard)), Some(here)) = (&there.more, &here.more) else {
-        return;
-    };
-    let cosine = cosine(vector, &here.0);
-    println!("{processor}: cosine {cosine}, heard {heard:?}");
-    assert!(cosine > 0.99, "{processor}: {cosine}");
-    assert_eq!(words(heard), words(&here.1));
+    if let (Some(there), Some(here)) = (&there.vector, &here.vector) {
+        let cosine = cosine(there, here);
+        println!("{processor}: cosine {cosine}");
+        assert!(cosine > 0.99, "{processor}: {cosine}");
+    }
+    if let (Some(there), Some(here)) = (&there.heard, &here.heard) {
+        println!("{processor}: heard {there:?}");
+        assert_eq!(words(there), words(here));
+    }
+    there
 }
 
 #[test]
 fn models_say_the_same_on_processors_that_can_do_less() {
     let kept = Kept::default();
-    let here = Answers::of_models(Some(&kept));
-    let (_, heard) = here.more.as_ref().unwrap();
-    assert_eq!(words(heard), ["go", "forward"]);
+    let here = Answers::of_models(Asked::Words(&kept));
+    assert_eq!(words(here.heard.as_ref().unwrap()), ["go", "forward"]);
     let silence = Path::new(env!("CARGO_TARGET_TMPDIR")).join("silence");
     fs::write(&silence, kept.0.borrow().as_deref().unwrap()).unwrap();
+    let is_nightly = std::env::var_os(NIGHTLY).is_some();
     std::thread::scope(|scope| {
-        let avx2 = scope.spawn(|| emulated("max", Some(&silence)));
-        let sse = scope.spawn(|| emulated("Nehalem", None));
-        compare("avx2: yes", &avx2.join().unwrap(), &here);
+        let words = is_nightly.then_some((SILENCE, silence.as_path()));
+        let avx2 = scope.spawn(move || emulated("max", words));
+        let sse = scope.spawn(|| emulated("Nehalem", Some((SPEECH_ALONE, Path::new("yes")))));
+        let there = compare("avx2: yes", &avx2.join().unwrap(), &here);
+        assert!(there.vector.is_some());
+        assert_eq!(there.heard.is_some(), is_nightly);
         compare("avx2: no", &sse.join().unwrap(), &here);
     });
 }
@@ -202,7 +240,11 @@ fn answers_here() {
     assert!(!is_x86_feature_detected!("avx512f"), "no emulator");
     let can = |is: bool| if is { "yes" } else { "no" };
     println!("avx2: {}", can(is_x86_feature_detected!("avx2")));
+    if std::env::var_os(SPEECH_ALONE).is_some() {
+        return Answers::of_models(Asked::Speech).print();
+    }
     let silence = std::env::var_os(SILENCE);
     let silence = silence.map(|path| Kept(RefCell::new(Some(fs::read(path).unwrap()))));
-    Answers::of_models(silence.as_ref()).print();
+    let asked = silence.as_ref().map_or(Asked::Vectors, Asked::Words);
+    Answers::of_models(asked).print();
 }

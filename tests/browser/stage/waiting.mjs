@@ -2,11 +2,14 @@
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** How many times longer this machine takes than the one that deadlines are made for, at least 1 (`tests/run` measures it). */
+export const SLOWNESS = Math.max(1, Number(process.env.COLLOQUY_TEST_SLOWNESS ?? 1));
+
 /**
  * How long a test waits for what has no time of its own: long enough for a machine that is busy with other things, since how
  * fast something is, is asserted where it matters.
  */
-export const PATIENCE_MS = 20_000;
+export const PATIENCE_MS = 20_000 * SLOWNESS;
 
 /** Asks until the answer is truthy, and returns it; fails with what was waited for. */
 export async function until(what, ask, { withinMs = PATIENCE_MS, everyMs = 100 } = {}) {

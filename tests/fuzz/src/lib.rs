@@ -1,5 +1,6 @@
 //! A fuzzer for tests: it changes the inputs it is given, and keeps on changing those with an outcome that was not seen
-//! before. Each use runs for a second, for a hundred inputs unless these are slow, and until an input led to something new; `COLLOQUY_TEST_FUZZ_SECONDS` gives it longer, without anything beside stable Rust.
+//! before. Each use runs for a second, for thirty inputs unless these are slow, and until an input led to something new; it runs for a minute
+//! in `tests/run nightly` (`COLLOQUY_TEST_NIGHTLY`).
 
 #![expect(
     clippy::unwrap_used,
@@ -17,9 +18,12 @@ use std::{
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
+/// How long a use runs: ordinarily, and in a nightly run.
+const SECONDS: u64 = 1;
+const NIGHTLY_SECONDS: u64 = 60;
 /// The fewest inputs, unless they take longer than [`LONGEST`] more: an input that is slow stays among those that are changed.
-const LEAST_TRIES: u64 = 100;
-const LONGEST: Duration = Duration::from_secs(10);
+const LEAST_TRIES: u64 = 30;
+const LONGEST: Duration = Duration::from_secs(5);
 /// How many it tries for the sake of the first new outcome, which a slow check reaches late.
 const MOST_TRIES: u64 = 5_000;
 /// The longest input.
@@ -44,8 +48,8 @@ impl Drop for Shown<'_> {
 /// # Panics
 /// When no change of an input led to another outcome.
 pub fn fuzz(seeds: &[Vec<u8>], check: impl Fn(&[u8]) -> String) {
-    let seconds = std::env::var("COLLOQUY_TEST_FUZZ_SECONDS").ok();
-    let seconds = seconds.map_or(1, |seconds| seconds.parse().unwrap());
+    let is_nightly = std::env::var_os("COLLOQUY_TEST_NIGHTLY").is_some();
+    let seconds = if is_nightly { NIGHTLY_SECONDS } else { SECONDS };
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut random = StdRng::seed_from_u64(rand::random());
     let mut inputs = seeds.to_vec();
