@@ -53,7 +53,11 @@ async fn every_format_is_spoken_by_piper() {
         assert!(answer.bytes != espeak.bytes);
         // What it says is understood by whoever knows only that sound.
         let file = samples(&ffmpeg_of(format, &answer.bytes));
-        assert_eq!(opening(file).await, "the museum opens at eleven", "{format}");
+        assert_eq!(
+            opening(file).await,
+            "the museum opens at eleven",
+            "{format}"
+        );
     }
 
     // Its letters, one by one, would take 7 s.
