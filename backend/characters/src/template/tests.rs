@@ -373,6 +373,7 @@ fn templates_and_values_are_bounded_together() {
 /// Text that the tokens are looked for in again and again.
 #[test]
 fn any_template_is_checked_soon() {
+    // What takes the square of its length takes minutes.
     let fill = |piece: &str| piece.repeat(128 * 1024 / piece.len());
     for template in [
         fill("{"),
@@ -397,7 +398,7 @@ fn any_template_is_checked_soon() {
         let took = SystemClock.instant() - began;
         println!("{took:?} {}", &template[..30]);
         assert!(
-            took < Duration::from_secs(2),
+            took < Duration::from_secs(20),
             "{took:?}: {}",
             &template[..30]
         );
