@@ -54,8 +54,8 @@ export function scene(name, options, play) {
 }
 
 /**
- * Plays all scenes: the busy ones in one browser after the other, beside them those that wait and all others, in two lanes, the browsers
- * side by side; then the calm ones, and those that measure.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait in the same way, and beside
+ * both all others, the browsers side by side; then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -81,11 +81,10 @@ export function playScenes() {
   const light = scenes.filter(({ options }) => !options.alone && !options.calm && !options.busy && !options.waits);
   const inEach = (played) => () => BROWSERS.forEach((browser) => playIn(browser, played));
   const inTurn = (name, played) => describe(name, { concurrency: 1 }, inEach(played));
-  // Every second one of these in a browser of its own.
-  const lanes = [0, 1].map((lane) => light.filter((_, at) => at % 2 === lane));
-  describe("side by side", { concurrency: 1 + (1 + lanes.length) * BROWSERS.length }, () => {
+  describe("side by side", { concurrency: 2 + BROWSERS.length }, () => {
     inTurn("busy", busy);
-    for (const played of [waiting, ...lanes]) inEach(played)();
+    inTurn("waiting", waiting);
+    inEach(light)();
   });
   describe("calm", { concurrency: BROWSERS.length }, inEach(calm));
   inTurn("alone", alone);
