@@ -12,7 +12,8 @@ use super::{
     Ending, FormatError, Head, ModelApi, ModelEvent, Object, Request, Tally, UpstreamFailure,
     event::ApiEvent,
     fields::{entries, required_str, str_of, take_string},
-    items, to_chat, types,
+    items::{self, Places},
+    to_chat, types,
     upstream::same_responses,
     without_thought,
 };
@@ -57,11 +58,12 @@ impl Request {
             Some(Value::Array(items)) => items.is_empty(),
             Some(_) => false,
         };
-        if is_empty && previous_response_id.is_some() {
+        let places = if is_empty && previous_response_id.is_some() {
             body.insert("input".to_owned(), json!([]));
+            Places::default()
         } else {
-            items::check(body.get_mut("input"))?;
-        }
+            items::check(body.get_mut("input"))?
+        };
         Ok(Self {
             api: ModelApi::Responses,
             model,
@@ -79,6 +81,7 @@ impl Request {
             system: None,
             history: Vec::new(),
             resolved: BTreeSet::new(),
+            places,
         })
     }
 
@@ -116,7 +119,7 @@ impl Request {
         }
         if let Some(Value::Array(items)) = self.body.get_mut("input") {
             for (index, item) in items.iter_mut().enumerate() {
-                opened(item).map_err(|error| error.within(format_args!("input[{index}]")))?;
+                opened(item).map_err(|error| error.within(self.places.path(index)))?;
             }
         }
         Ok(())

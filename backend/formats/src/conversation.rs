@@ -107,7 +107,8 @@ impl Request {
                 true => "must stand behind its call",
                 false => "has no call in the conversation",
             };
-            return Err(FormatError::new(format!("input[{index}].call_id"), message));
+            let path = format!("{}.call_id", self.places.path(index));
+            return Err(FormatError::new(path, message));
         }
         Ok(())
     }

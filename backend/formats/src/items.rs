@@ -13,11 +13,33 @@ use super::{
 /// The roles of the public API.
 const ROLES: [&str; 4] = ["developer", "system", "user", "assistant"];
 
+/// The index that each item of the input has in what the client sent, which errors name: some items are taken out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Places(Vec<usize>);
+
+impl Places {
+    /// Returns the client's index of the item that is at `index` now.
+    pub(super) fn of(&self, index: usize) -> usize {
+        self.0.get(index).copied().unwrap_or(index)
+    }
+
+    /// Returns the path of the item that is at `index` now, such as `input[3]`.
+    pub(super) fn path(&self, index: usize) -> String {
+        format!("input[{}]", self.of(index))
+    }
+
+    /// Adds the client's index of the next item.
+    pub(super) fn push(&mut self, place: usize) {
+        self.0.push(place);
+    }
+}
+
 /// Checks the field `input`, gives references their type, and takes out the items that tell a client about retrieval, and references to
-/// them, which have the same ids: they come back when a client sends an earlier output again, and are nothing for a model.
-pub(super) fn check(input: Option<&mut Value>) -> Result<(), FormatError> {
+/// them, which have the same ids: they come back when a client sends an earlier output again, and are nothing for a model. Returns the
+/// places of the items that are left.
+pub(super) fn check(input: Option<&mut Value>) -> Result<Places, FormatError> {
     let items = match input {
-        Some(Value::String(_)) => return Ok(()),
+        Some(Value::String(_)) => return Ok(Places::default()),
         Some(Value::Array(items)) => items,
         None | Some(Value::Null) => return Err(FormatError::new("input", "is required")),
         Some(_) => return Err(FormatError::new("input", "must be a string or an array")),
@@ -26,10 +48,19 @@ pub(super) fn check(input: Option<&mut Value>) -> Result<(), FormatError> {
         name_reference(item);
         check_item(item).map_err(|error| error.within(format_args!("input[{index}]")))?;
     }
-    items.retain(|item| !retrieval::is_visibility_item(item));
+    let mut places = Places::default();
+    let mut place = 0..;
+    items.retain(|item| {
+        let place = place.next().unwrap_or_default();
+        let is_kept = !retrieval::is_visibility_item(item);
+        if is_kept {
+            places.push(place);
+        }
+        is_kept
+    });
     match items.is_empty() {
         true => Err(FormatError::new("input", "must not be empty")),
-        false => Ok(()),
+        false => Ok(places),
     }
 }
 

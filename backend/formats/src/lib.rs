@@ -48,6 +48,7 @@ pub use self::{
     failure::{UpstreamFailure, failure},
     frame::Frame,
     reasoning::Reasoning,
+    references::UnknownItem,
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     FormatError, ModelApi, Object, Request,
     fields::{entries, str_of},
-    items::is_message,
+    items::{Places, is_message},
 };
 
 /// Parts that are text.
@@ -32,7 +32,7 @@ pub(super) fn check(request: &Request) -> Result<(), FormatError> {
     }
     match request.api {
         ModelApi::Chat => check_chat(body),
-        ModelApi::Responses => check_responses(body),
+        ModelApi::Responses => check_responses(body, &request.places),
     }
 }
 
@@ -43,10 +43,11 @@ fn check_chat(body: &Object) -> Result<(), FormatError> {
         Some(_) => return Err(FormatError::unsupported("modalities")),
     }
     check_format("response_format", body.get("response_format"))?;
-    check_messages("messages", entries(body, "messages"))
+    let messages = entries(body, "messages");
+    check_messages(messages, |index| format!("messages[{index}]"))
 }
 
-fn check_responses(body: &Object) -> Result<(), FormatError> {
+fn check_responses(body: &Object, places: &Places) -> Result<(), FormatError> {
     let wanted = entries(body, "include").iter();
     for (index, wanted) in wanted.enumerate() {
         if wanted == "message.output_text.logprobs" {
@@ -55,7 +56,7 @@ fn check_responses(body: &Object) -> Result<(), FormatError> {
     }
     let format = body.get("text").and_then(|text| text.get("format"));
     check_format("text.format", format)?;
-    check_messages("input", entries(body, "input"))
+    check_messages(entries(body, "input"), |index| places.path(index))
 }
 
 fn check_format(field: &str, format: Option<&Value>) -> Result<(), FormatError> {
@@ -66,7 +67,7 @@ fn check_format(field: &str, format: Option<&Value>) -> Result<(), FormatError> 
     }
 }
 
-fn check_messages(field: &str, messages: &[Value]) -> Result<(), FormatError> {
+fn check_messages(messages: &[Value], path: impl Fn(usize) -> String) -> Result<(), FormatError> {
     let messages = messages.iter().map(Value::as_object).enumerate();
     for (index, message) in messages {
         let Some(message) = message.filter(|message| is_message(message)) else {
@@ -77,8 +78,8 @@ fn check_messages(field: &str, messages: &[Value]) -> Result<(), FormatError> {
             if known.is_none_or(|known| {
                 !str_of(known, "type").is_some_and(|kind| TEXTS.contains(&kind))
             }) {
-                let part = format!("{field}[{index}].content[{part}].type");
-                return Err(FormatError::unsupported(part));
+                let error = FormatError::unsupported(format!("content[{part}].type"));
+                return Err(error.within(path(index)));
             }
         }
     }

@@ -4,29 +4,68 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{ModelApi, Object, Request, fields::str_of};
+use super::{ModelApi, Object, Request, fields::str_of, items::Places};
+
+/// The longest id that an error repeats, in characters.
+const MAX_ID_CHARS: usize = 100;
+
+/// A reference to an item that is not found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Item with id '{id}' not found.")]
+pub struct UnknownItem {
+    /// The path of the id, such as `input[3].id`.
+    pub field: String,
+    /// The id; the beginning of one of more than 100 characters.
+    pub id: String,
+}
+
+impl UnknownItem {
+    fn new(place: usize, id: &str) -> Self {
+        Self {
+            field: format!("input[{place}].id"),
+            id: id.chars().take(MAX_ID_CHARS).collect(),
+        }
+    }
+}
 
 impl Request {
     /// The ids that the input refers to, each once.
     #[must_use]
     pub fn references(&self) -> Vec<&str> {
+        let mut known = HashSet::new();
+        let ids = self.refers().map(|(_, id)| id);
+        ids.filter(|id| known.insert(*id)).collect()
+    }
+
+    /// Checks the ids that the input refers to.
+    ///
+    /// # Errors
+    /// The first reference to an id that is none.
+    pub fn check_references(&self, is_id: impl Fn(&str) -> bool) -> Result<(), UnknownItem> {
+        match self.refers().find(|(_, id)| !is_id(id)) {
+            Some((index, id)) => Err(UnknownItem::new(self.places.of(index), id)),
+            None => Ok(()),
+        }
+    }
+
+    /// The references in the input, with their indices there.
+    fn refers(&self) -> impl Iterator<Item = (usize, &str)> {
         let input = match self.api {
             ModelApi::Responses => self.body.get("input").and_then(Value::as_array),
             ModelApi::Chat => None,
         };
-        let mut known = HashSet::new();
-        let ids = input.into_iter().flatten().filter_map(reference);
-        ids.filter(|id| known.insert(*id)).collect()
+        let items = input.into_iter().flatten().enumerate();
+        items.filter_map(|(index, item)| Some((index, reference(item)?)))
     }
 
     /// Replaces each reference by the item of its id. An item that the input, or the conversation before it, has already is not repeated.
     ///
     /// # Errors
-    /// The id of the first item that is not found.
+    /// The first reference to an item that is not found.
     pub fn resolve_references(
         &mut self,
         item: impl Fn(&str) -> Option<Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), UnknownItem> {
         let Some(Value::Array(input)) = self.body.get_mut("input") else {
             return Ok(());
         };
@@ -35,8 +74,11 @@ impl Request {
         let sent = sent.filter_map(|item| str_of(item.as_object()?, "id"));
         let mut known: HashSet<String> = sent.map(str::to_owned).collect();
         let mut items = Vec::with_capacity(input.len());
-        for entry in std::mem::take(input) {
+        let mut places = Places::default();
+        for (index, entry) in std::mem::take(input).into_iter().enumerate() {
+            let place = self.places.of(index);
             let Some(id) = reference(&entry) else {
+                places.push(place);
                 items.push(entry);
                 continue;
             };
@@ -44,12 +86,14 @@ impl Request {
             if known.contains(id) {
                 continue;
             }
-            let found = item(id).ok_or_else(|| id.to_owned())?;
+            let found = item(id).ok_or_else(|| UnknownItem::new(place, id))?;
             known.insert(id.to_owned());
             self.resolved.insert(items.len());
+            places.push(place);
             items.push(found);
         }
         *input = items;
+        self.places = places;
         Ok(())
     }
 }
@@ -164,9 +208,39 @@ mod tests {
     }
 
     #[test]
+    fn errors_name_the_index_that_the_client_sent() {
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": "7"});
+        let picture = json!({"role": "user", "content": [{"type": "input_image", "file_id": "f"}]});
+        // What tells of retrieval is taken out, and so are references to what is there already.
+        let shown = json!({"type": "file_search_call", "id": "fs_svc_1", "queries": []});
+        let input = json!([shown, refer("rs_1"), refer("rs_1"), output, picture]);
+        let mut request = request(&input);
+        request.resolve_references(stored).unwrap();
+        assert_eq!(request.input_items().len(), 3);
+        let error = request.check_calls().unwrap_err();
+        assert_eq!(error.field, "input[3].call_id");
+        let error = upstream_body(&request, &Capabilities::default(), "up").unwrap_err();
+        assert_eq!(error.field, "input[4].content[0].file_id");
+        let plain = Capabilities {
+            plain_text: true,
+            ..Capabilities::default()
+        };
+        let error = upstream_body(&request, &plain, "up").unwrap_err();
+        assert_eq!(error.field, "input[4].content[0].type");
+    }
+
+    #[test]
     fn an_unknown_id_is_told() {
-        let mut request = request(&json!([refer("rs_1"), refer("rs_9")]));
-        assert_eq!(request.resolve_references(stored), Err("rs_9".to_owned()));
+        let input = json!([refer("rs_1"), refer("rs_1"), refer("rs_9")]);
+        let mut request = request(&input);
+        let long = "x".repeat(MAX_ID_CHARS + 1);
+        let odd = self::request(&json!(["rs_1", long.as_str()].map(refer)));
+        let wrong = odd.check_references(|id| id.len() < 9).unwrap_err();
+        assert_eq!(wrong, UnknownItem::new(1, &long[1..]));
+        request.check_references(|_| true).unwrap();
+        let unknown = request.resolve_references(stored).unwrap_err();
+        assert_eq!(unknown.field, "input[2].id");
+        assert_eq!(unknown.to_string(), "Item with id 'rs_9' not found.");
         // What a client sends itself is held to the model's API.
         let mut chat = self::request(&json!([stored("ws_1").unwrap()]));
         chat.resolve_references(stored).unwrap();

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{
     FormatError, ModelApi, Object, Reasoning,
     fields::{take, take_bool, take_object, take_string, take_tokens},
-    items, messages,
+    items::{self, Places},
+    messages,
     reasoning::take_reasoning,
     types,
 };
@@ -50,8 +51,10 @@ pub struct Request {
     pub(super) system: Option<String>,
     /// Items in front of the client's own; responses only.
     pub(super) history: Vec<Value>,
-    /// The places in the input of items that stood in a stored response.
+    /// The indices in the input of items that stood in a stored response.
     pub(super) resolved: BTreeSet<usize>,
+    /// Where the items of the input stood in what the client sent.
+    pub(super) places: Places,
 }
 
 impl fmt::Debug for Request {
@@ -96,6 +99,7 @@ impl Request {
             system: None,
             history: Vec::new(),
             resolved: BTreeSet::new(),
+            places: Places::default(),
         };
         match api {
             ModelApi::Chat => request.take_chat()?,
@@ -133,7 +137,7 @@ impl Request {
     /// The fields of responses alone.
     fn take_responses(&mut self) -> Result<(), FormatError> {
         let body = &mut self.body;
-        items::check(body.get_mut("input"))?;
+        self.places = items::check(body.get_mut("input"))?;
         types::check(body, types::RESPONSES)?;
         self.max_output_tokens = take_tokens(body, "max_output_tokens")?;
         self.store = take_bool(body, "store")?.unwrap_or(true);

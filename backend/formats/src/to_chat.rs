@@ -114,7 +114,7 @@ fn conversation(request: &Request) -> Result<Vec<Value>, FormatError> {
         }
         messages
             .push(item)
-            .map_err(|error| error.within(format_args!("input[{index}]")))?;
+            .map_err(|error| error.within(request.places.path(index)))?;
     }
     Ok(messages.done)
 }

@@ -10,7 +10,7 @@ use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{
     CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
 };
-use colloquy_formats::FormatError;
+use colloquy_formats::{FormatError, UnknownItem};
 use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
 use colloquy_store::StoreError;
@@ -52,9 +52,9 @@ pub(super) enum PrepareError {
     /// The conversation cannot be gone on from.
     #[error("{0}")]
     Unknown(&'static str),
-    /// The input refers to an item of this id, which no stored response has.
-    #[error("Item with id '{0}' not found.")]
-    UnknownItem(String),
+    /// The input refers to an item that no stored response has.
+    #[error(transparent)]
+    UnknownItem(#[from] UnknownItem),
     /// The database has not taken the response yet.
     #[error("the response is not stored yet")]
     NotStored,
@@ -115,10 +115,13 @@ impl From<PrepareError> for ApiError {
             PrepareError::Unknown(what) => {
                 Self::invalid("previous_response_id", what).with_code("previous_response_not_found")
             }
-            error @ PrepareError::UnknownItem(_) => Self {
-                field: Some("input".to_owned()),
-                ..Self::new(StatusCode::NOT_FOUND, "item_not_found", error.to_string())
-            },
+            PrepareError::UnknownItem(unknown) => {
+                let message = unknown.to_string();
+                Self {
+                    field: Some(unknown.field),
+                    ..Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+                }
+            }
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),
             PrepareError::NoRoom(error) => error.into(),
             PrepareError::NoDocumentMemory(error) => error.into(),

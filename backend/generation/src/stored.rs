@@ -315,9 +315,7 @@ pub(super) async fn resolve_references(
         let message = format!("input has more than {MAX_REFERENCES} items of type item_reference");
         return Err(InvalidField::new("input", message).into());
     }
-    if let Some(wrong) = ids.iter().find(|id| !store::is_item_id(id)) {
-        return Err(PrepareError::UnknownItem(wrong.chars().take(100).collect()));
-    }
+    request.check_references(store::is_item_id)?;
     let (db, now) = (generation.store.db(), generation.clock.now_ms());
     let most = generation.config.limits.text_body_bytes;
     let bytes = store::holding_bytes(db, &quota.id, &ids, now).await?;
@@ -332,9 +330,9 @@ pub(super) async fn resolve_references(
     let items = holding.items(&ids)?;
     let resolved = request.resolve_references(|id| items.get(id).cloned());
     resolved.map_err(
-        |id| match generation.kernel.journal.holds_any::<StoredBody>() {
+        |unknown| match generation.kernel.journal.holds_any::<StoredBody>() {
             true => PrepareError::NotStored,
-            false => PrepareError::UnknownItem(id),
+            false => unknown.into(),
         },
     )
 }

@@ -246,7 +246,7 @@ on_both_databases!(
             .await
             .expect(404);
         assert_eq!(refused["error"]["message"], unknown(&question["id"]));
-        assert_eq!(refused["error"]["param"], "input");
+        assert_eq!(refused["error"]["param"], "input[0].id");
         app.delete(
             key,
             &format!("/v3/responses/{}", first["id"].as_str().unwrap()),
