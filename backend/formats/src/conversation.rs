@@ -85,16 +85,20 @@ impl Request {
         self.history.extend(behind);
     }
 
-    /// Refuses outputs of tools whose calls do not stand before them in the conversation, which no model takes. Where an item stands for a
-    /// part of the conversation, the calls in that part are not known. Chat completions are left to their models.
+    /// Refuses outputs of tools whose calls do not stand before them in the conversation, which no model takes, and calls in a chat
+    /// completion that the user's next message leaves without an output. Where an item stands for a part of the conversation, the calls
+    /// in that part are not known.
     ///
     /// # Errors
-    /// [`FormatError`] that names the output.
+    /// [`FormatError`] that names the output, or the call.
     pub fn check_calls(&self) -> Result<(), FormatError> {
-        if self.api == ModelApi::Chat || self.has_compactions() {
+        let input = self.conversation();
+        if self.api == ModelApi::Chat {
+            return messages::check_calls(input);
+        }
+        if self.has_compactions() {
             return Ok(());
         }
-        let input = self.conversation();
         let history = self.history.iter();
         let mut calls: HashSet<&str> = history.filter_map(|item| call_id(item, CALLS)).collect();
         for (index, item) in input.iter().enumerate() {
@@ -102,13 +106,10 @@ impl Request {
             let Some(id) = call_id(item, OUTPUTS).filter(|id| !calls.contains(id)) else {
                 continue;
             };
-            let mut later = input[index..].iter();
-            let message = match later.any(|item| call_id(item, CALLS) == Some(id)) {
-                true => "must stand behind its call",
-                false => "has no call in the conversation",
-            };
+            let later = input[index..].iter();
+            let mut later = later.filter_map(|item| call_id(item, CALLS));
             let path = format!("{}.call_id", self.places.path(index));
-            return Err(FormatError::new(path, message));
+            return Err(messages::without_call(path, later.any(|it| it == id)));
         }
         Ok(())
     }

@@ -50,6 +50,64 @@ fn an_output_has_its_call_in_the_conversation() {
 }
 
 #[test]
+fn a_tool_message_has_its_call_before_it() {
+    let calls = |ids: &[&str]| {
+        let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let calls: Vec<Value> = ids.iter().map(call).collect();
+        json!({"role": "assistant", "content": null, "tool_calls": calls})
+    };
+    let output = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "7"});
+    let user = || json!({"role": "user", "content": "Hi"});
+    let system = || json!({"role": "system", "content": "Be brief."});
+    let check = |messages: &[Value]| {
+        let body = json!({"model": "m", "messages": messages});
+        parse(ModelApi::Chat, body).check_calls()
+    };
+    for right in [
+        vec![user()],
+        vec![calls(&["a", "b"]), output("b"), output("a"), user()],
+        // Servers whose ids count from 0 in each answer.
+        vec![calls(&["a"]), output("a"), calls(&["a"]), output("a")],
+        vec![calls(&["a"]), system(), output("a"), output("a"), user()],
+        // What follows is the model's business, as long as the user says nothing.
+        vec![user(), calls(&["a"])],
+    ] {
+        check(&right).unwrap();
+    }
+    let untold = json!({"role": "tool", "content": "7"});
+    let none = "has no call in the conversation";
+    let wrong = [
+        (vec![output("a")], "messages[0].tool_call_id", none),
+        (vec![untold], "messages[0].tool_call_id", "is required"),
+        (
+            vec![calls(&["a"]), output("b")],
+            "messages[1].tool_call_id",
+            none,
+        ),
+        (
+            vec![output("a"), calls(&["a"])],
+            "messages[0].tool_call_id",
+            "must stand behind its call",
+        ),
+        (
+            vec![
+                user(),
+                calls(&["a", "b", "c"]),
+                output("a"),
+                user(),
+                output("b"),
+            ],
+            "messages[1].tool_calls[1].id",
+            "has no tool message before messages[3]",
+        ),
+    ];
+    for (messages, field, message) in wrong {
+        let error = check(&messages).unwrap_err();
+        assert_eq!((error.field.as_str(), &*error.message), (field, message));
+    }
+}
+
+#[test]
 fn a_conversation_with_tools_is_known() {
     let mut request = parse(
         ModelApi::Responses,

@@ -1,5 +1,7 @@
 //! The messages of a chat completion, checked. What is not known here passes: servers have parts of their own.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -58,6 +60,60 @@ fn check_message(message: &Value) -> Result<(), FormatError> {
             checked.map_err(|error| error.within("content"))
         }
     }
+}
+
+/// Checks that each output of a tool stands behind its call, and that no message of the user comes before the output of a call.
+pub(super) fn check_calls(messages: &[Value]) -> Result<(), FormatError> {
+    let mut calls = HashSet::new();
+    // Calls without an output so far: the indices of their messages, and theirs in these.
+    let mut open = HashMap::new();
+    let messages = messages.iter().map(Value::as_object).enumerate();
+    for (index, message) in messages.clone() {
+        let Some(message) = message else { continue };
+        match str_of(message, "role") {
+            Some("assistant") => {
+                for (place, id) in call_ids(message) {
+                    calls.insert(id);
+                    open.insert(id, (index, place));
+                }
+            }
+            Some("tool") => {
+                let within = |error: FormatError| error.within(format_args!("messages[{index}]"));
+                let id = required_str(message, "tool_call_id").map_err(within)?;
+                if !calls.contains(id) {
+                    let later = messages.clone().skip(index).filter_map(|(_, it)| it);
+                    let mut later = later.flat_map(call_ids);
+                    let is_later = later.any(|(_, called)| called == id);
+                    return Err(within(without_call("tool_call_id", is_later)));
+                }
+                open.remove(id);
+            }
+            Some("user") => {
+                if let Some((calling, place)) = open.values().min() {
+                    let field = format!("messages[{calling}].tool_calls[{place}].id");
+                    let message = format!("has no tool message before messages[{index}]");
+                    return Err(FormatError::new(field, message));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The error about an output of a tool whose call does not stand before it, but may stand behind it.
+pub(super) fn without_call(field: impl Into<String>, is_later: bool) -> FormatError {
+    let message = match is_later {
+        true => "must stand behind its call",
+        false => "has no call in the conversation",
+    };
+    FormatError::new(field, message)
+}
+
+/// The ids of the calls in a message, each with its index there.
+fn call_ids(message: &Object) -> impl Iterator<Item = (usize, &str)> {
+    let calls = entries(message, "tool_calls").iter().enumerate();
+    calls.filter_map(|(place, call)| Some((place, str_of(call.as_object()?, "id")?)))
 }
 
 /// Whether this is an answer of the model that is something else than text.

@@ -519,3 +519,18 @@ async fn the_tokens_of_an_input_are_counted_without_asking_a_model() {
         assert_eq!(error["error"]["param"], "input[0].call_id", "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_chat_completion_with_an_output_of_no_call_is_refused() {
+    let text = Text::start().await;
+    let user = json!({"role": "user", "content": "Weather?"});
+    let output = json!({"role": "tool", "tool_call_id": "call_9", "content": "Sunny"});
+    for model in ["scripted-chat", "scripted-responses", "builtin/extractive"] {
+        let body = json!({"model": model, "messages": [user, output]});
+        let error = text.post(CHAT, body).await.expect(400);
+        let param = "messages[1].tool_call_id";
+        assert_eq!(error["error"]["param"], param, "{model}");
+        assert_eq!(error["detail"]["context"]["field"], param, "{model}");
+    }
+    assert_eq!(text.upstream.all_requests(), 0);
+}

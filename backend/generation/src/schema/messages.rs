@@ -16,9 +16,9 @@ pub struct ChatMessageParam {
     pub name: Option<String>,
     /// Why the assistant did not answer.
     pub refusal: Option<String>,
-    /// The tools that the assistant called.
+    /// The tools that the assistant called. Their outputs stand before the user's next message.
     pub tool_calls: Option<Vec<ToolCall>>,
-    /// The call that this message of a tool answers.
+    /// The call that this message of a tool answers, which stands before it.
     pub tool_call_id: Option<String>,
 }
 
