@@ -123,7 +123,9 @@ pub(crate) struct EmbeddingUsage {
     responses(
         (status = 200, body = EmbeddingList),
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
-        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError),
+        (status = 503, body = TextError, description = "The model is full (`upstream_busy`) or rests after failures (`upstream_resting`), or the \
+            server has no capacity now; retry after `Retry-After` seconds"),
         (status = 504, body = TextError)
     )
 )]

@@ -63,9 +63,8 @@ fn kind_and_code(error: &ProviderError) -> (&'static str, &'static str) {
     match error.kind {
         ProviderErrorKind::Rejected => ("invalid_request_error", "upstream_rejected"),
         ProviderErrorKind::Misconfigured => ("server_error", "upstream_misconfigured"),
-        ProviderErrorKind::RateLimited | ProviderErrorKind::Busy => {
-            ("rate_limit_error", "upstream_rate_limited")
-        }
+        ProviderErrorKind::RateLimited => ("rate_limit_error", "upstream_rate_limited"),
+        ProviderErrorKind::Busy => ("server_error", "upstream_busy"),
         ProviderErrorKind::Timeout => ("server_error", "upstream_timeout"),
         ProviderErrorKind::Connect => ("server_error", "upstream_unreachable"),
         ProviderErrorKind::Cut => ("server_error", "upstream_cut"),
@@ -137,17 +136,18 @@ fn status(error: &ProviderError) -> StatusCode {
             .unwrap_or(StatusCode::BAD_GATEWAY),
         ProviderErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ProviderErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        ProviderErrorKind::Resting => StatusCode::SERVICE_UNAVAILABLE,
+        ProviderErrorKind::Busy | ProviderErrorKind::Resting => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     }
 }
 
-/// When to come back. Whoever is told that there are too many requests is always told.
+/// Returns the wait for `Retry-After`, which a client always gets where there are too many requests.
 fn retry_after(error: &ProviderError) -> Option<Duration> {
-    let limited = error.kind == ProviderErrorKind::RateLimited;
+    use ProviderErrorKind as Kind;
+    let is_full = matches!(error.kind, Kind::RateLimited | Kind::Busy);
     error
         .retry_after
-        .or(limited.then_some(Duration::from_secs(1)))
+        .or(is_full.then_some(Duration::from_secs(1)))
 }
 
 #[cfg(test)]
@@ -243,10 +243,19 @@ mod tests {
 
     #[test]
     fn waits_are_told() {
-        let limited = ProviderError::new("m", ProviderErrorKind::RateLimited, "status");
-        let told = answer(limited);
-        assert_eq!(told.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(told.headers()[RETRY_AFTER], "1");
+        for (kind, status) in [
+            (
+                ProviderErrorKind::RateLimited,
+                StatusCode::TOO_MANY_REQUESTS,
+            ),
+            (ProviderErrorKind::Busy, StatusCode::SERVICE_UNAVAILABLE),
+        ] {
+            let told = answer(ProviderError::new("m", kind, "full"));
+            assert_eq!(told.status(), status);
+            assert_eq!(told.headers()[RETRY_AFTER], "1");
+        }
+        let busy = ProviderError::new("m", ProviderErrorKind::Busy, "full");
+        assert_eq!(body(&busy).code, "upstream_busy");
         let resting = ProviderError::resting("m", Duration::from_secs(7));
         let told = answer(resting);
         assert_eq!(told.status(), StatusCode::SERVICE_UNAVAILABLE);

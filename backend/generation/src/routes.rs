@@ -72,7 +72,9 @@ where
     responses(
         (status = 200, content((ChatCompletion = "application/json"), (ChatCompletionChunk = "text/event-stream"))),
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
-        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError),
+        (status = 503, body = TextError, description = "The model is full (`upstream_busy`) or rests after failures (`upstream_resting`), or the \
+            server has no capacity now; retry after `Retry-After` seconds"),
         (status = 504, body = TextError)
     )
 )]
@@ -98,7 +100,9 @@ pub(crate) async fn chat_completions(
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError), (status = 404, body = TextError),
         (status = 413, body = TextError, description = "The body is too large, or the response would be stored and the partner would store more than \
             it may (`storage_limit_reached`): a request with `store: false` is answered then"),
-        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError),
+        (status = 503, body = TextError, description = "The model is full (`upstream_busy`) or rests after failures (`upstream_resting`), or the \
+            server has no capacity now; retry after `Retry-After` seconds"),
         (status = 504, body = TextError)
     )
 )]
@@ -286,7 +290,9 @@ pub(crate) async fn count_input_tokens(
     responses(
         (status = 200, body = Compaction),
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError), (status = 404, body = TextError),
-        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError),
+        (status = 503, body = TextError, description = "The model is full (`upstream_busy`) or rests after failures (`upstream_resting`), or the \
+            server has no capacity now; retry after `Retry-After` seconds"),
         (status = 504, body = TextError)
     )
 )]
