@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    extract::{FromRef, FromRequestParts as _, Request as HttpRequest, State, WebSocketUpgrade},
-    http::{
-        HeaderValue, StatusCode,
-        header::{CONTENT_TYPE, UPGRADE},
-    },
+    extract::{FromRef, Request as HttpRequest, State},
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -22,6 +19,7 @@ use colloquy_formats::ModelApi;
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery, Arrival, extract,
     memory::{Share, off_thread},
+    upgrade::upgrade,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_store::StoreError;
@@ -136,16 +134,9 @@ pub(crate) async fn open_socket(
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
     let (mut parts, _body) = request.into_parts();
-    match WebSocketUpgrade::from_request_parts(&mut parts, &generation).await {
+    match upgrade(&mut parts).await {
         Ok(upgrade) => socket::open(generation, &quota, parts, upgrade),
-        Err(rejection) => {
-            let message = format!("GET opens a WebSocket: {}", rejection.body_text());
-            let status = StatusCode::UPGRADE_REQUIRED;
-            let mut refusal = ApiError::new(status, "upgrade_required", message).into_response();
-            let websocket = HeaderValue::from_static("websocket");
-            refusal.headers_mut().insert(UPGRADE, websocket);
-            Ok(refusal)
-        }
+        Err(refused) => Ok(refused.into_response()),
     }
 }
 

@@ -21,6 +21,7 @@ mod parameters;
 mod shape;
 pub mod sockets;
 mod storing;
+pub mod upgrade;
 
 use axum::http::HeaderName;
 

@@ -186,6 +186,7 @@ async fn who_asks_is_found_out_before_the_socket_opens() {
     }
     let plain = text.app.get(&text.key, RESPONSES).await;
     assert_eq!(plain.header("upgrade"), "websocket");
+    assert_eq!(plain.header("sec-websocket-version"), "13");
     assert_eq!(plain.expect(426)["detail"]["code"], "upgrade_required");
 }
 
