@@ -193,6 +193,8 @@ pub(crate) struct ReadQuery {
     responses(
         (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 404, body = TextError),
+        (status = 413, body = TextError, description = "Reading the response takes more memory than the server has for one request \
+            (`limits.body_memory_bytes`)"),
         (status = 503, body = TextError, description = "There is no memory for the response now; Retry-After says when to ask again")
     )
 )]
@@ -355,6 +357,8 @@ pub struct ItemList {
     responses(
         (status = 200, body = ItemList), (status = 400, body = TextError), (status = 401, body = TextError),
         (status = 404, body = TextError),
+        (status = 413, body = TextError, description = "Reading the items takes more memory than the server has for one request \
+            (`limits.body_memory_bytes`)"),
         (status = 503, body = TextError, description = "There is no memory for the items now; Retry-After says when to ask again")
     )
 )]

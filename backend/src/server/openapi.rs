@@ -49,6 +49,8 @@ const WITH_KEY: [(&str, &str); 3] = [
     ),
 ];
 const WITH_PARAMETERS: [(&str, &str); 1] = [("400", "A parameter is malformed")];
+/// Those of interfaces that answer a wrong field with 422, which a parameter is, too.
+const WITH_PARAMETERS_AS_FIELDS: [(&str, &str); 1] = [("422", "A parameter is malformed")];
 const WITH_PATH: [(&str, &str); 1] = [("404", "There is no such thing")];
 const WITH_BODY: [(&str, &str); 3] = [
     ("400", "The body is malformed, or a field is wrong"),
@@ -114,11 +116,15 @@ fn complete(operation: &mut Operation, needs_disk: bool, shape: ErrorShape) {
     let has_path = parameters
         .iter()
         .any(|parameter| matches!(parameter, RefOr::T(it) if matches!(it.parameter_in, ParameterIn::Path)));
+    let with_parameters: &[(&str, &str)] = match shape {
+        ErrorShape::Transcript | ErrorShape::Analysis => &WITH_PARAMETERS_AS_FIELDS,
+        _ => &WITH_PARAMETERS,
+    };
     let groups: [(bool, &[(&str, &str)]); 6] = [
         (has_key, &WITH_KEY),
         (operation.request_body.is_some(), &WITH_BODY),
         (needs_disk, &WITH_DISK),
-        (!parameters.is_empty(), &WITH_PARAMETERS),
+        (!parameters.is_empty(), with_parameters),
         (has_path, &WITH_PATH),
         (true, &ANY),
     ];
@@ -178,6 +184,9 @@ pub fn document_json() -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
+
+    use axum::http::StatusCode;
+    use colloquy_http::{ApiError, ErrorShape};
 
     use super::{super::capabilities, document_json};
 
@@ -245,6 +254,45 @@ mod tests {
         }
         // Limits pass, longer lists do not.
         assert!(states(quota, "put"));
+    }
+
+    #[test]
+    fn a_malformed_parameter_has_the_status_of_its_interface() {
+        let document: serde_json::Value = serde_json::from_str(&document_json().unwrap()).unwrap();
+        let malformed = ApiError::invalid("path", "has a NUL character");
+        for (path, method, shape) in [
+            ("/v2/transcript/{id}", "get", ErrorShape::Transcript),
+            ("/v2/transcript/{id}", "delete", ErrorShape::Transcript),
+            ("/v2/dialog_analyses/{id}", "get", ErrorShape::Analysis),
+            ("/v2/calls/{call_id}", "get", ErrorShape::Call),
+            ("/v3/responses/{response}", "get", ErrorShape::Text),
+        ] {
+            let responses = &document["paths"][path][method]["responses"];
+            for status in [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY] {
+                let is_told = responses.get(status.as_str()).is_some();
+                let expected = shape.status(&malformed) == status;
+                assert_eq!(is_told, expected, "{method} {path}: {status}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_may_take_too_much_memory_says_so() {
+        let document: serde_json::Value = serde_json::from_str(&document_json().unwrap()).unwrap();
+        for path in [
+            "/api/documents/{partner}/{kb}",
+            "/api/documents/{partner}/{kb}/rewritten-bundle",
+            "/api/documents/{partner}/{kb}/{doc_id}/content/{type}",
+            "/api/kb-data/{partner}/{kb}",
+            "/api/toc/{partner}/{kb}",
+            "/v3/responses/{response}",
+            "/v3/responses/{response}/input_items",
+        ] {
+            let responses = &document["paths"][path]["get"]["responses"];
+            for status in ["413", "503"] {
+                assert!(responses.get(status).is_some(), "{path}: {status}");
+            }
+        }
     }
 
     #[test]

@@ -89,7 +89,11 @@ pub(crate) struct ContentView {
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
-    responses((status = 200, body = ContentView), (status = 400), (status = 404))
+    responses(
+        (status = 200, body = ContentView), (status = 400), (status = 404),
+        (status = 413, description = "Decoding the original takes more memory than the server has for one answer (`limits.body_memory_bytes`)"),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
@@ -220,6 +224,7 @@ fn media_type(content: &Content) -> HeaderValue {
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses(
         (status = 200, description = "the ZIP file", content_type = "application/zip", body = Vec<u8>), (status = 404),
+        (status = 413, description = "The answer takes more memory than the server has for one (`limits.body_memory_bytes`)"),
         (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]

@@ -54,6 +54,7 @@ pub(crate) struct DocumentsView {
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses(
         (status = 200, body = DocumentsView), (status = 404),
+        (status = 413, description = "The answer takes more memory than the server has for one (`limits.body_memory_bytes`)"),
         (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]
@@ -117,6 +118,7 @@ pub(crate) struct BaseDataView {
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses(
         (status = 200, body = BaseDataView), (status = 404),
+        (status = 413, description = "The answer takes more memory than the server has for one (`limits.body_memory_bytes`)"),
         (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]

@@ -96,6 +96,7 @@ pub(crate) struct DocumentEmbeddingView {
     params(("partner" = String, Path), ("kb" = String, Path), ContentsQuery),
     responses(
         (status = 200, body = ContentsView), (status = 404),
+        (status = 413, description = "The answer takes more memory than the server has for one (`limits.body_memory_bytes`)"),
         (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]
