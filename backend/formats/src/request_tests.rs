@@ -89,6 +89,26 @@ fn an_integer_may_have_an_exponent() {
     ] {
         assert_eq!(with(more).unwrap_err().field, field, "{more}");
     }
+    let with = |more: &str| {
+        let text = format!(r#"{{"model": "m", "input": "Hi", {more}}}"#);
+        Request::read(ModelApi::Responses, serde_json::from_str(&text).unwrap())
+    };
+    let request = with(
+        r#""max_output_tokens": 1e3, "reasoning": {"max_tokens": 2e3}, "max_tool_calls": 1e1, "top_logprobs": 2.0"#,
+    );
+    let request = request.unwrap();
+    assert_eq!(
+        (request.max_output_tokens, request.reasoning),
+        (Some(1_000), Some(Reasoning::MaxTokens(2_000)))
+    );
+    for (more, field) in [
+        (r#""max_output_tokens": 15e-1"#, "max_output_tokens"),
+        (r#""max_output_tokens": 1e300"#, "max_output_tokens"),
+        (r#""max_tool_calls": 0e3"#, "max_tool_calls"),
+        (r#""top_logprobs": 1e3"#, "top_logprobs"),
+    ] {
+        assert_eq!(with(more).unwrap_err().field, field, "{more}");
+    }
 }
 
 #[test]

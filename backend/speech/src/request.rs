@@ -227,6 +227,21 @@ mod tests {
     }
 
     #[test]
+    fn a_speed_may_have_an_exponent() {
+        for (speed, read) in [
+            ("1e0", Some(1.0)),
+            ("15e-1", Some(1.5)),
+            ("1", Some(1.0)),
+            ("1e3", None),
+        ] {
+            let text =
+                format!(r#"{{"model": "tts", "voice": "en", "input": "x", "speed": {speed}}}"#);
+            let body = SpeechBody::parse(text.as_bytes(), "tts");
+            assert_eq!(body.map(|body| body.speed).ok(), read, "{speed}");
+        }
+    }
+
+    #[test]
     fn all_wrong_fields_are_named() {
         let body = json!({
             "model": "tts-1", "voice": 7, "language": "en-US", "response_format": "flac", "speed": "fast",

@@ -262,6 +262,42 @@ async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() 
     }
 }
 
+/// A model may give more than it was asked for.
+#[tokio::test]
+async fn a_client_that_goes_away_pays_for_no_more_than_it_allowed() {
+    const MOST: u64 = 16;
+    let text = Text::start().await;
+    for (model, api) in [
+        ("scripted-chat", Api::Chat),
+        ("scripted-responses", Api::Responses),
+    ] {
+        let mut chat = hello();
+        chat["model"] = json!(model);
+        chat["max_completion_tokens"] = json!(MOST);
+        let response = json!({"model": model, "input": "Hello", "max_output_tokens": MOST});
+        for (nth, (path, mut body)) in [(CHAT, chat), (RESPONSES, response)]
+            .into_iter()
+            .enumerate()
+        {
+            let (key, quota) = text.quota(json!({})).await;
+            let words = Script::text("word ".repeat(400));
+            text.upstream.script(
+                api,
+                words.delayed(Duration::ZERO, Duration::from_millis(10)),
+            );
+            body["stream"] = json!(true);
+            let request = text.app.request(Method::POST, path).bearer_auth(&key);
+            let response = request.json(&body).send().await.unwrap();
+            // Thirty words of five bytes, four bytes a token, are more than were allowed.
+            read_until(response, |so_far| so_far.matches("word ").count() >= 30).await;
+            let gone = text.upstream.ended(api, nth, Duration::from_secs(2)).await;
+            assert_eq!(gone.unwrap().0, End::Disconnected);
+            let report = text.usage(&quota, 1).await;
+            assert_eq!(report["total"]["output_tokens"], MOST, "{model} {path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_slow_reader_makes_nothing_grow() {
     let text = Text::start().await;
