@@ -24,7 +24,7 @@ use colloquy_calls::{
     room::{self, CallSlot},
 };
 use colloquy_http::{
-    extract::ClientAddress,
+    extract::{ClientAddress, ClientNetwork},
     sockets::{SocketBounds, bounded},
 };
 use colloquy_protocol::{
@@ -67,12 +67,13 @@ pub(super) async fn session_socket(
     Path(id): Path<String>,
     query: Result<Query<SignedQuery>, QueryRejection>,
     ClientAddress(address): ClientAddress,
+    ClientNetwork(network): ClientNetwork,
     SessionUpgrade(upgrade): SessionUpgrade,
 ) -> Response {
     bounded(upgrade, BOUNDS).on_upgrade(move |socket| async move {
         let mut wire = Wire::open(&media, socket);
         let query = query.ok().map(|Query(query)| query);
-        match admit(&media, &id, query, address, &mut wire).await {
+        match admit(&media, &id, query, address, network, &mut wire).await {
             Ok(Entry::First(setup, slot)) => {
                 Session::start(&media, *setup, slot, wire).await;
             }
@@ -176,6 +177,7 @@ async fn admit(
     id: &str,
     query: Option<SignedQuery>,
     address: IpAddr,
+    network: Option<IpAddr>,
     wire: &mut Wire,
 ) -> Result<Entry, Refusal> {
     let count_attempt = || {
@@ -224,7 +226,7 @@ async fn admit(
         tracing::error!(call = %id, %error, "taking a call failed");
         Refusal::Internal
     };
-    let seat = room::seat(media, id, address).await.map_err(failed)??;
+    let seat = room::seat(media, id, network).await.map_err(failed)??;
     let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
     let setup = taken.map_err(failed)??;
     Ok(Entry::First(Box::new(setup), seat))
