@@ -166,7 +166,7 @@ enum Entry {
     First(Box<CallSetup>, CallSlot),
     /// It continues a session of this node.
     Again(mpsc::Sender<Attach>),
-    /// It would continue a session of another node.
+    /// Another node holds the call.
     Elsewhere(Elsewhere),
 }
 
@@ -184,10 +184,11 @@ async fn admit(
         let counted = media.limits.check_attempt(address);
         counted.map_err(|_| Refusal::from(CloseCode::RateLimited))
     };
-    let url = match &query {
-        Some(query) => colloquy_calls::check_session_url(media, id, query),
-        None => Err(CloseCode::InvalidSignature),
+    let Some(query) = query else {
+        count_attempt()?;
+        return Err(CloseCode::InvalidSignature.into());
     };
+    let url = colloquy_calls::check_session_url(media, id, &query);
     // An expired URL that we signed may still carry a resume token in its `hello`.
     if let Err(code) = url
         && code != CloseCode::UrlExpired
@@ -201,19 +202,38 @@ async fn admit(
     let resume = wire.hello().await?;
     drop(place);
     if let Some(token) = resume {
-        let refused = match (media.live.resume(id, &token), &query) {
-            (Ok(session), _) => return Ok(Entry::Again(session)),
-            (Err(NotAttached::NoSession), Some(query)) => match elsewhere(media, id, query).await {
+        let refused = match media.live.resume(id, &token) {
+            Ok(session) => return Ok(Entry::Again(session)),
+            Err(NotAttached::NoSession) => match elsewhere(media, id, &query).await {
                 Some(elsewhere) => return Ok(Entry::Elsewhere(elsewhere)),
                 None => CloseCode::CallNotFound,
             },
-            (Err(_), _) => CloseCode::InvalidSignature,
+            Err(_) => CloseCode::InvalidSignature,
         };
         count_attempt()?;
         return Err(refused.into());
     }
     count_attempt()?;
     url?;
+    let refused = match begin(media, id, network, wire.metadata.as_ref()).await {
+        Err(Refusal::Internal) => return Err(Refusal::Internal),
+        Err(refused) => refused,
+        entry => return entry,
+    };
+    // The page was reloaded or opened twice, and the load balancer picked this node.
+    match elsewhere(media, id, &query).await {
+        Some(elsewhere) => Ok(Entry::Elsewhere(elsewhere)),
+        None => Err(refused),
+    }
+}
+
+/// Opens the session of a call with its signed URL alone.
+async fn begin(
+    media: &Media,
+    id: &str,
+    network: Option<IpAddr>,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Entry, Refusal> {
     match media.live.reopen(id) {
         Ok(session) => return Ok(Entry::Again(session)),
         Err(NotAttached::NoSession) => {}
@@ -227,7 +247,7 @@ async fn admit(
         Refusal::Internal
     };
     let seat = room::seat(media, id, network).await.map_err(failed)??;
-    let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
+    let taken = colloquy_calls::take(media, id, metadata).await;
     let setup = taken.map_err(failed)??;
     Ok(Entry::First(Box::new(setup), seat))
 }
