@@ -314,8 +314,13 @@ impl Server {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let pid = self.child.id().expect("it runs").to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        self.signal("TERM");
+    }
+
+    /// Sends a signal by its name, without `SIG`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.expect("kill runs").success());
     }
 

@@ -1,5 +1,7 @@
 //! Calls whose end nobody else writes: never joined, node lost, process killed with -9.
 
+mod elsewhere;
+
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
@@ -14,11 +16,9 @@ use colloquy::{
     node,
     store::Executor as _,
 };
-use colloquy_protocol::{CloseCode, ServerMessage};
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::TestPartner,
-    client::{FromServer, Socket},
     eventually,
     process::Server,
     receiver::{Receiver, Reply},
@@ -295,57 +295,6 @@ async fn outcomes_that_are_not_stored_or_come_late_are_logged() {
     // It is logged before the outcome is committed.
     let stored = async || state(&alive, &acme, &lost).await == "completed";
     eventually("the outcome counts", stored).await;
-}
-
-/// Behind a load balancer a client comes back to any node.
-#[tokio::test]
-async fn a_client_that_comes_back_to_another_node_is_sent_to_the_one_that_holds_the_call() {
-    for database in TestDatabase::both().await {
-        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
-        let asked = node("asked").without_worker().start().await;
-        let (acme, _) = asked.acme_and_other().await;
-        let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
-        let mut last = None;
-        for origin in [Some("https://node-2.example/"), None] {
-            let holder = node(if origin.is_some() { "known" } else { "unknown" });
-            let holder = holder.config(|config| {
-                config.http.node_url = origin.map(|origin| origin.parse().unwrap());
-            });
-            let holder = holder.idle().await;
-            let made = asked
-                .post(&acme.key, "/v2/calls", body.clone())
-                .await
-                .expect(200);
-            let of = |field: &str| made["data"][field].as_str().unwrap().to_owned();
-            let (path, url) = (of("id"), of("signedUrl"));
-            calls::take(&holder.calls, bare(&path), None)
-                .await
-                .unwrap()
-                .unwrap();
-            let mut socket = Socket::open(&url).await.unwrap();
-            socket.resume("token").await.unwrap();
-            if origin.is_some() {
-                let query = url.split_once('?').unwrap().1;
-                let url = format!("wss://node-2.example{path}/session?{query}");
-                let redirect = ServerMessage::Redirect { url };
-                assert_eq!(socket.next().await, FromServer::Message(redirect));
-            }
-            let elsewhere = CloseCode::CallElsewhere.number();
-            assert_eq!(socket.next().await, FromServer::Closed(Some(elsewhere)));
-            last = Some((holder, url));
-        }
-        // Nobody goes on with it: its node is dead.
-        let (_holder, url) = last.unwrap();
-        clock.advance(Duration::from_secs(31));
-        let mut socket = Socket::open(&url).await.unwrap();
-        socket.resume("token").await.unwrap();
-        let refused = socket.next().await;
-        assert!(
-            matches!(&refused, FromServer::Message(ServerMessage::Error { code, fatal: true, .. }) if code == "CALL_NOT_FOUND"),
-            "{refused:?}"
-        );
-    }
 }
 
 #[tokio::test]

@@ -85,6 +85,7 @@ impl Stage {
                 config.limits.attempts_per_minute = scripted.limits.attempts_per_minute;
                 config.http.listen = scripted.http.listen;
                 config.http.drain_seconds = scripted.http.drain_seconds.min(5);
+                config.http.trusted_proxies = scripted.http.trusted_proxies;
             });
         let app = builder.start().await;
         let partner = app.partner("acme").await;

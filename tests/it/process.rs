@@ -10,12 +10,17 @@ use std::{
 
 use harness::{
     TestApp, TestDatabase,
-    app::send,
+    app::{ADMIN_KEY, send},
+    eventually,
     process::{Server, command, run, run_ok},
 };
 use reqwest::Method;
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    time::Instant,
+};
 
 /// The keys that the commands make are the ones that the server takes.
 async fn commands_make_keys(database: TestDatabase) {
@@ -275,4 +280,82 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
     assert!(told.is_ok(), "not told: {wanted:?}");
     let again = UdpSocket::bind(("0.0.0.0", udp_port.expect("the port of media is told")));
     assert_eq!(again.unwrap_err().kind(), ErrorKind::AddrInUse);
+}
+
+/// A lame-duck period that no test waits for.
+const LONG_SECONDS: u64 = 600;
+
+async fn with_lame_duck(seconds: u64) -> Server {
+    let database = TestDatabase::sqlite();
+    Server::start(&database, |config| config.http.lame_duck_seconds = seconds).await
+}
+
+/// Waits until load balancers see that the server leaves.
+async fn drains(server: &Server) {
+    eventually("the server says that it leaves", async || {
+        let health = send(server.request(ADMIN_KEY, Method::GET, "/health")).await;
+        health.status == 503 && health.json()["status"] == "draining"
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_gets_sigterm_serves_on_until_a_second_signal() {
+    for second in ["TERM", "INT"] {
+        let server = with_lame_duck(LONG_SECONDS).await;
+        server.signal("TERM");
+        drains(&server).await;
+        let acme = server.partner("acme").await;
+        let made = server.get(&acme.key, "/api/auth/me").await;
+        assert_eq!(made["partner"], "acme");
+        server.signal(second);
+        let status = server.ended().await;
+        assert!(status.success(), "SIG{second}: {status}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_gets_sigterm_ends_by_itself_after_the_lame_duck_period() {
+    let seconds = 2;
+    let server = with_lame_duck(seconds).await;
+    let told = Instant::now();
+    server.signal("TERM");
+    let status = server.ended().await;
+    assert!(status.success(), "{status}");
+    let took = told.elapsed();
+    assert!(took >= Duration::from_secs(seconds), "{took:?}");
+}
+
+/// Somebody waits at a terminal: nothing new is served, and what is in progress ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_gets_sigint_ends_with_its_last_answer() {
+    let server = with_lame_duck(LONG_SECONDS).await;
+    server.partner("acme").await;
+    let body = br#"{"name": "ada", "personality": "You are Ada."}"#;
+    let head = format!(
+        "POST /api/characters/acme HTTP/1.1\r\nhost: a\r\nx-api-key: {ADMIN_KEY}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    let origin = server.url("");
+    let address = origin.strip_prefix("http://").unwrap();
+    let mut running = TcpStream::connect(address).await.unwrap();
+    running.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body: the request is in progress.
+    let mut go_on = [0; 25];
+    running.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    server.signal("INT");
+    drains(&server).await;
+    eventually("new work is refused", async || {
+        let new = server.request(ADMIN_KEY, Method::POST, "/api/partners/other");
+        send(new.json(&json!({}))).await.status == 503
+    })
+    .await;
+    running.write_all(body).await.unwrap();
+    let mut text = String::new();
+    running.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 201 "), "{text}");
+    let status = server.ended().await;
+    assert!(status.success(), "{status}");
 }

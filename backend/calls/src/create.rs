@@ -42,13 +42,13 @@ pub(super) async fn create(
     payer: &Payer,
     request: CreateCall,
     request_id: &str,
-    address: IpAddr,
+    network: Option<IpAddr>,
 ) -> Result<(CallRow, HeaderMap), CreateError> {
     let principal = &*payer.principal();
     check_publishable(principal, &request)?;
     let tenant = tenant(principal, &request)?;
     let page_key = principal.is_publishable().then(|| principal.key_id.clone());
-    let origin = CallOrigin::new(tenant.partner().as_str().to_owned(), page_key, address);
+    let origin = CallOrigin::new(tenant.partner().as_str().to_owned(), page_key, network);
     calls.room.check(&origin)?;
     if !colloquy_accounts::partner_exists(calls.store.db(), &tenant).await? {
         return Err(InvalidField::new("partner", "there is no such partner").into());
@@ -113,8 +113,8 @@ pub(super) async fn create(
     }
     storage::charge_text(calls, &transaction, &partner, bytes).await?;
     // The sum of the partner is locked, so calls that are placed together see each other.
-    if let Some((key, network)) = &origin.page {
-        let unbegun = store::unbegun_bytes(&transaction, partner.as_str(), key, *network).await?;
+    if let Some(page) = &origin.page {
+        let unbegun = store::unbegun_bytes(&transaction, partner.as_str(), page).await?;
         let storage = storage::limit(calls, &transaction, &partner).await?;
         check_unbegun(&unbegun, storage, row.bytes_of_character())?;
     }

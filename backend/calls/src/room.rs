@@ -18,7 +18,6 @@ use colloquy_accounts::Tenant;
 use colloquy_base::{clock::Clock, counts::Counts};
 use colloquy_characters::CharacterDocuments;
 use colloquy_config::MediaConfig;
-use colloquy_http::limits::network;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
@@ -39,17 +38,34 @@ const LEAST_CONNECTING: usize = 8;
 pub struct CallOrigin {
     /// The partner.
     pub partner: String,
-    /// The publishable key that placed it, and the network of the page's visitor.
-    pub page: Option<(String, IpAddr)>,
+    /// The page that placed it with a publishable key.
+    pub page: Option<PageOrigin>,
+}
+
+/// The page of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageOrigin {
+    /// The publishable key.
+    pub key: String,
+    /// The network of the visitor; `None` if visitors are not told apart. The bounds of one network do not apply to those: the bounds of
+    /// publishable keys alone do.
+    pub network: Option<IpAddr>,
 }
 
 impl CallOrigin {
-    /// The origin of a call of a partner whose client has this address. Calls that a page placed with a publishable key count by the network
-    /// of the address.
+    /// The origin of a call of a partner whose client comes from this network, as
+    /// [`client_network`](colloquy_http::extract::client_network) has it. Only calls of pages count by network.
     #[must_use]
-    pub fn new(partner: String, page_key: Option<String>, address: IpAddr) -> Self {
-        let page = page_key.map(|key| (key, network(address)));
+    pub fn new(partner: String, page_key: Option<String>, network: Option<IpAddr>) -> Self {
+        let page = page_key.map(|key| PageOrigin { key, network });
         Self { partner, page }
+    }
+}
+
+impl PageOrigin {
+    /// What calls of one network count by; `None` if visitors are not told apart.
+    fn key_and_network(&self) -> Option<(String, IpAddr)> {
+        Some((self.key.clone(), self.network?))
     }
 }
 
@@ -243,8 +259,10 @@ impl CallRoom {
         taken.connecting.add(&guest.partner, 1);
         if let Some(page) = &guest.page {
             taken.connecting_of_pages.add(&guest.partner, 1);
-            taken.keys.add(&page.0, 1);
-            taken.addresses.add(page, 1);
+            taken.keys.add(&page.key, 1);
+            if let Some(of_network) = page.key_and_network() {
+                taken.addresses.add(&of_network, 1);
+            }
         }
         drop(taken);
         Ok(CallSlot {
@@ -273,10 +291,12 @@ impl CallRoom {
             let of_pages = &bounds.connecting_of_pages;
             let is_reached = of_pages.is_reached(&taken.connecting_of_pages, &guest.partner);
             reached.push((Bound::Connecting, is_reached));
-            let of_address = taken.addresses.of(page);
-            reached.push((Bound::Address, of_address >= bounds.address));
+            if let Some(of_network) = page.key_and_network() {
+                let of_address = taken.addresses.of(&of_network);
+                reached.push((Bound::Address, of_address >= bounds.address));
+            }
             let of_key = of_partner.div_ceil(2);
-            reached.push((Bound::Key, taken.keys.of(&page.0) >= of_key));
+            reached.push((Bound::Key, taken.keys.of(&page.key) >= of_key));
         }
         let mut reached = reached.into_iter();
         reached.find_map(|(bound, is_reached)| is_reached.then_some(bound))
@@ -330,13 +350,15 @@ impl Drop for CallSlot {
         let mut taken = self.room.lock();
         taken.calls.remove(&self.guest.partner, 1);
         if let Some(page) = &self.guest.page {
-            taken.keys.remove(&page.0, 1);
-            taken.addresses.remove(page, 1);
+            taken.keys.remove(&page.key, 1);
+            if let Some(of_network) = page.key_and_network() {
+                taken.addresses.remove(&of_network, 1);
+            }
         }
     }
 }
 
-/// Takes a place for a stored call, whose client comes from this address, and the memory of its character's documents. Its signed
+/// Takes a place for a stored call, whose client comes from this network, and the memory of its character's documents. Its signed
 /// URL is not spent yet: a client that is refused may come again with it, and a call that has its place never lacks the memory.
 ///
 /// # Errors
@@ -344,14 +366,14 @@ impl Drop for CallSlot {
 pub async fn seat(
     calls: &Calls,
     id: &str,
-    address: IpAddr,
+    network: Option<IpAddr>,
 ) -> Result<Result<CallSlot, CloseCode>, StoreError> {
     let Some(owner) = store::owner(calls.store.db(), id).await? else {
         return Ok(Err(CloseCode::CallNotFound));
     };
     let character = owner.character()?;
     let tenant = Tenant::of_row(&owner.partner);
-    let guest = CallOrigin::new(owner.partner, owner.page_key, address);
+    let guest = CallOrigin::new(owner.partner, owner.page_key, network);
     let Ok(mut slot) = calls.room.take(guest) else {
         return Ok(Err(CloseCode::Capacity));
     };
@@ -390,7 +412,10 @@ mod tests {
     fn guest(partner: &str, page: Option<(&str, u8)>) -> CallOrigin {
         CallOrigin {
             partner: partner.to_owned(),
-            page: page.map(|(key, last)| (key.to_owned(), IpAddr::from([192, 0, 2, last]))),
+            page: page.map(|(key, last)| PageOrigin {
+                key: key.to_owned(),
+                network: Some(IpAddr::from([192, 0, 2, last])),
+            }),
         }
     }
 
@@ -484,19 +509,21 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_network_count_together() {
+    fn visitors_that_are_not_told_apart_share_the_bounds_of_their_key_alone() {
         let room = room(200);
         let mut seats = Vec::new();
-        let mut fill = |address: &str| {
-            let address = address.parse().unwrap();
-            let page = CallOrigin::new("acme".to_owned(), Some("k".to_owned()), address);
+        let mut fill = |network: Option<&str>| {
+            let network = network.map(|network| network.parse().unwrap());
+            let page = CallOrigin::new("acme".to_owned(), Some("k".to_owned()), network);
             fill(&room, &mut seats, &page, true)
         };
-        assert_eq!(fill("2001:db8:0:1::1"), (16, Bound::Address));
-        assert_eq!(fill("2001:db8:0:1:ffff::2"), (0, Bound::Address));
-        assert_eq!(fill("2001:db8:0:2::1"), (16, Bound::Address));
-        assert_eq!(fill("192.0.2.1"), (16, Bound::Address));
-        assert_eq!(fill("::ffff:192.0.2.1"), (0, Bound::Address));
+        assert_eq!(fill(Some("192.0.2.1")), (16, Bound::Address));
+        // The key has half of the 175 calls that its partner has alone.
+        assert_eq!(fill(None), (72, Bound::Key));
+        assert_eq!(fill(Some("192.0.2.2")), (0, Bound::Key));
+        seats.clear();
+        let taken = room.lock();
+        assert_eq!(taken.keys.all() + taken.addresses.all(), 0);
     }
 
     #[test]

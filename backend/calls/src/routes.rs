@@ -11,7 +11,7 @@ use colloquy_accounts::{
 };
 use colloquy_http::{
     ApiError, Arrival, Listing, PageQuery,
-    extract::{ApiPath, ClientAddress, key_text},
+    extract::{ApiPath, ClientNetwork, key_text},
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use jiff::Timestamp;
@@ -105,7 +105,7 @@ where
             address has, a quarter by default, or QUOTA_EXHAUSTED; Retry-After says when to ask again. The calls of a publishable key \
             that have not begun have 32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB; \
             where that is less, those of all publishable keys of a partner have half of its storage, and from one network an eighth, but room for one \
-            call with 64 KiB of parameters in any case"),
+            call with 64 KiB of parameters in any case. The bounds of one network do not apply where the server cannot tell visitors apart"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]
@@ -113,10 +113,10 @@ pub(crate) async fn create_call(
     State(calls): State<Calls>,
     CallPayer(payer): CallPayer,
     Extension(arrival): Extension<Arrival>,
-    ClientAddress(address): ClientAddress,
+    ClientNetwork(network): ClientNetwork,
     request: CreateCall,
 ) -> Result<(HeaderMap, Json<CallEnvelope>), ApiError> {
-    let (row, headers) = create::create(&calls, &payer, request, &arrival.id, address).await?;
+    let (row, headers) = create::create(&calls, &payer, request, &arrival.id, network).await?;
     Ok((headers, Json(view::call(&calls, &row)?)))
 }
 

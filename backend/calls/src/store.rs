@@ -1,6 +1,6 @@
 //! The SQL of calls.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use colloquy_accounts::{Tenant, storage};
 use colloquy_characters::Character;
@@ -8,7 +8,7 @@ use colloquy_kernel::node;
 use colloquy_store::{Executor, Order, Slice, StoreError, statement};
 use serde_json::{Map, Value};
 
-use super::{CallSetup, CallState, TranscriptLine};
+use super::{CallSetup, CallState, TranscriptLine, room::PageOrigin};
 
 /// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`: those of its character and parameters
 /// until it ends, and those of its transcript and metadata from then on.
@@ -19,8 +19,8 @@ pub const TEXTS: &str = "SELECT octet_length(character_json) + octet_length(char
 pub(super) struct NewCall {
     pub(super) id: String,
     pub(super) tenant: Tenant,
-    /// The publishable key that a page placed it with, and the network of the page's visitor.
-    pub(super) page: Option<(String, IpAddr)>,
+    /// The page that placed it with a publishable key.
+    pub(super) page: Option<PageOrigin>,
     /// Who pays for it.
     pub(super) quota: Option<String>,
     /// As it is now: later edits of a saved one do not reach the call.
@@ -133,13 +133,12 @@ pub(super) struct UnbegunBytes {
     pub(super) of_partner_network: i64,
 }
 
-/// Adds up what the calls of the publishable keys of a partner have that have not begun: of all of them and of `page_key`, and those among them
-/// that were created from `network`.
+/// Adds up what the calls of the publishable keys of a partner have that have not begun: of all of them and of the page's key, and those among
+/// them that were created from the network of the page's visitor, which are none if visitors are not told apart.
 pub(super) async fn unbegun_bytes(
     db: &impl Executor,
     partner: &str,
-    page_key: &str,
-    network: IpAddr,
+    page: &PageOrigin,
 ) -> Result<UnbegunBytes, StoreError> {
     let sum = |condition: &str| {
         format!(
@@ -156,7 +155,8 @@ pub(super) async fn unbegun_bytes(
         sum("TRUE"),
         sum("c.page_network = $3"),
     );
-    let values = [partner.into(), page_key.into(), network.to_string().into()];
+    let network = page.network.map(|network| network.to_string());
+    let values = [partner.into(), page.key.as_str().into(), network.into()];
     db.fetch_one(statement(sql, values))
         .await?
         .ok_or_else(|| StoreError::other("the sums of calls were not read"))
@@ -176,7 +176,10 @@ pub(super) async fn insert(
     let character = serde_json::to_string(&*new.character).map_err(StoreError::other)?;
     let params = serde_json::to_string(&new.character_params).map_err(StoreError::other)?;
     let bytes = character.len() + params.len();
-    let page = new.page.map(|(key, network)| (key, network.to_string()));
+    let page = new.page.map(|page| {
+        let network = page.network.map(|network| network.to_string());
+        (page.key, network)
+    });
     let (page_key, page_network) = page.unzip();
     let values = [
         new.id.into(),
@@ -191,7 +194,7 @@ pub(super) async fn insert(
         new.character.reference.clone().into(),
         page_key.into(),
         storage::counted(bytes as u64).into(),
-        page_network.into(),
+        page_network.flatten().into(),
     ];
     let row = db
         .fetch_one(statement(sql, values))

@@ -20,7 +20,8 @@ pub struct HttpConfig {
     /// unset: they retry the load balancer until it picks this node.
     pub node_url: Option<Url>,
     /// The number of reverse proxies in front whose `X-Forwarded-For` entry is trusted. With 0, all visitors behind a proxy have its address:
-    /// they share its failed attempts a minute, and connections from private addresses have no share of a publishable key's rate of their own.
+    /// they share its failed attempts a minute, and connections from private addresses have no share of a publishable key's rate of their own,
+    /// and no bound on their calls beside that of the key.
     pub trusted_proxies: usize,
     /// The most connections at once; fewer when the system allows too few open files.
     pub max_connections: usize,

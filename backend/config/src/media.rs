@@ -26,7 +26,8 @@ pub struct MediaConfig {
     /// The most of them that belong to one partner; unset: half while other
     /// partners have calls or wanted some within ten minutes, and else seven eighths.
     pub max_calls_per_partner: Option<u32>,
-    /// The most calls at once that the pages of one publishable key place from one network: an IPv4 address, or a /64 of IPv6.
+    /// The most calls at once that the pages of one publishable key place from one network: an IPv4 address, or a /64 of IPv6. It does not apply
+    /// to visitors that are not told apart (see `http.trusted_proxies`).
     pub max_calls_per_address: u32,
     /// Opus bit rate of the character's voice, in bits per second.
     pub bitrate_bps: i32,

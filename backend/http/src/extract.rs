@@ -213,12 +213,20 @@ pub fn client_address(parts: &Parts) -> IpAddr {
     arrival.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |arrival| arrival.address)
 }
 
-/// The network of the client, which the layers around the routes leave to [`client_network`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ClientNetwork(pub(super) Option<IpAddr>);
-
 /// The network of the client, as [`network`](super::limits::network) has it, if the server can tell its clients apart; `None` if the
-/// address may be that of a proxy that `http.trusted_proxies` does not count.
+/// address may be that of a proxy that `http.trusted_proxies` does not count. Bounds of one network do not apply to such clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientNetwork(pub Option<IpAddr>);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientNetwork {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(client_network(parts)))
+    }
+}
+
+/// The network of the client, as the layers around the routes found it.
 pub fn client_network(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ClientNetwork>()?.0
 }

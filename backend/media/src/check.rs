@@ -21,7 +21,7 @@ use axum::{
 use colloquy_base::counts::Counts;
 use colloquy_http::{
     ApiError,
-    extract::{ApiJson, client_address, client_network},
+    extract::{ApiJson, ClientNetwork, client_address},
     sockets::{MAX_CONTROL_BYTES, SocketBounds, bounded},
 };
 use colloquy_transport::{
@@ -140,12 +140,12 @@ struct CheckView {
 pub(crate) async fn check_path(
     State(media): State<Media>,
     _: Attempt,
-    parts: Parts,
+    ClientNetwork(network): ClientNetwork,
     ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
 ) -> Result<Json<CheckEnvelope>, ApiError> {
     let offer = Offer::parse(&sdp)
         .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
-    let room = media.checks.take(client_network(&parts))?;
+    let room = media.checks.take(network)?;
     let now = media.clock.instant();
     let net = &media.net;
     let identity = &media.identity;

@@ -24,7 +24,7 @@ use colloquy_calls::{
     room::{self, CallSlot},
 };
 use colloquy_http::{
-    extract::ClientAddress,
+    extract::{ClientAddress, ClientNetwork},
     sockets::{SocketBounds, bounded},
 };
 use colloquy_protocol::{
@@ -67,12 +67,13 @@ pub(super) async fn session_socket(
     Path(id): Path<String>,
     query: Result<Query<SignedQuery>, QueryRejection>,
     ClientAddress(address): ClientAddress,
+    ClientNetwork(network): ClientNetwork,
     SessionUpgrade(upgrade): SessionUpgrade,
 ) -> Response {
     bounded(upgrade, BOUNDS).on_upgrade(move |socket| async move {
         let mut wire = Wire::open(&media, socket);
         let query = query.ok().map(|Query(query)| query);
-        match admit(&media, &id, query, address, &mut wire).await {
+        match admit(&media, &id, query, address, network, &mut wire).await {
             Ok(Entry::First(setup, slot)) => {
                 Session::start(&media, *setup, slot, wire).await;
             }
@@ -165,7 +166,7 @@ enum Entry {
     First(Box<CallSetup>, CallSlot),
     /// It continues a session of this node.
     Again(mpsc::Sender<Attach>),
-    /// It would continue a session of another node.
+    /// Another node holds the call.
     Elsewhere(Elsewhere),
 }
 
@@ -176,16 +177,18 @@ async fn admit(
     id: &str,
     query: Option<SignedQuery>,
     address: IpAddr,
+    network: Option<IpAddr>,
     wire: &mut Wire,
 ) -> Result<Entry, Refusal> {
     let count_attempt = || {
         let counted = media.limits.check_attempt(address);
         counted.map_err(|_| Refusal::from(CloseCode::RateLimited))
     };
-    let url = match &query {
-        Some(query) => colloquy_calls::check_session_url(media, id, query),
-        None => Err(CloseCode::InvalidSignature),
+    let Some(query) = query else {
+        count_attempt()?;
+        return Err(CloseCode::InvalidSignature.into());
     };
+    let url = colloquy_calls::check_session_url(media, id, &query);
     // An expired URL that we signed may still carry a resume token in its `hello`.
     if let Err(code) = url
         && code != CloseCode::UrlExpired
@@ -199,19 +202,38 @@ async fn admit(
     let resume = wire.hello().await?;
     drop(place);
     if let Some(token) = resume {
-        let refused = match (media.live.resume(id, &token), &query) {
-            (Ok(session), _) => return Ok(Entry::Again(session)),
-            (Err(NotAttached::NoSession), Some(query)) => match elsewhere(media, id, query).await {
+        let refused = match media.live.resume(id, &token) {
+            Ok(session) => return Ok(Entry::Again(session)),
+            Err(NotAttached::NoSession) => match elsewhere(media, id, &query).await {
                 Some(elsewhere) => return Ok(Entry::Elsewhere(elsewhere)),
                 None => CloseCode::CallNotFound,
             },
-            (Err(_), _) => CloseCode::InvalidSignature,
+            Err(_) => CloseCode::InvalidSignature,
         };
         count_attempt()?;
         return Err(refused.into());
     }
     count_attempt()?;
     url?;
+    let refused = match begin(media, id, network, wire.metadata.as_ref()).await {
+        Err(Refusal::Internal) => return Err(Refusal::Internal),
+        Err(refused) => refused,
+        entry => return entry,
+    };
+    // The page was reloaded or opened twice, and the load balancer picked this node.
+    match elsewhere(media, id, &query).await {
+        Some(elsewhere) => Ok(Entry::Elsewhere(elsewhere)),
+        None => Err(refused),
+    }
+}
+
+/// Opens the session of a call with its signed URL alone.
+async fn begin(
+    media: &Media,
+    id: &str,
+    network: Option<IpAddr>,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Entry, Refusal> {
     match media.live.reopen(id) {
         Ok(session) => return Ok(Entry::Again(session)),
         Err(NotAttached::NoSession) => {}
@@ -224,8 +246,8 @@ async fn admit(
         tracing::error!(call = %id, %error, "taking a call failed");
         Refusal::Internal
     };
-    let seat = room::seat(media, id, address).await.map_err(failed)??;
-    let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
+    let seat = room::seat(media, id, network).await.map_err(failed)??;
+    let taken = colloquy_calls::take(media, id, metadata).await;
     let setup = taken.map_err(failed)??;
     Ok(Entry::First(Box::new(setup), seat))
 }

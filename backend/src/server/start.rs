@@ -196,8 +196,9 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
         router(app.clone()),
         app.kernel.leaving.clone(),
     );
-    announce(address);
+    // Before anybody is told of the server: until then a signal ends the process without a word.
     let mut signals = Signals::new();
+    announce(address);
     let kernel = &app.kernel;
     let may_wait = tokio::select! {
         biased;

@@ -166,8 +166,8 @@ pub enum ServerMessage {
         /// The tokens of all documents together.
         total_tokens: u32,
     },
-    /// Another node holds the call; the server closes this connection with `CALL_ELSEWHERE`. Only an answer to a resume
-    /// token.
+    /// Another node holds the call; the server closes this connection with `CALL_ELSEWHERE`. Only an answer to `hello`,
+    /// with a resume token or without.
     Redirect {
         /// The URL of the session at that node.
         url: String,

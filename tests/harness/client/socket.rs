@@ -7,7 +7,8 @@ use colloquy_protocol::{ClientMessage, PROTOCOL_VERSION, ServerMessage};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async_with_config, tungstenite::Message,
+    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    tungstenite::{Message, client::IntoClientRequest as _, handshake::client::Request},
 };
 
 /// How long the server may take for an answer that needs no provider.
@@ -55,7 +56,22 @@ impl Socket {
     /// # Errors
     /// When there is no WebSocket at the URL.
     pub async fn open(url: &str) -> anyhow::Result<Self> {
-        let (stream, _) = connect_async_with_config(url, None, true)
+        Self::open_with(url.into_client_request()?).await
+    }
+
+    /// Connects through a proxy that tells this address of the client.
+    ///
+    /// # Errors
+    /// When there is no WebSocket at the URL.
+    pub async fn open_from(url: &str, address: &str) -> anyhow::Result<Self> {
+        let mut request = url.into_client_request()?;
+        let headers = request.headers_mut();
+        headers.insert("x-forwarded-for", address.parse()?);
+        Self::open_with(request).await
+    }
+
+    async fn open_with(request: Request) -> anyhow::Result<Self> {
+        let (stream, _) = connect_async_with_config(request, None, true)
             .await
             .context("opening the session socket")?;
         Ok(Self { stream })

@@ -28,7 +28,7 @@ async fn page(app: &TestApp) -> Page {
     }
 }
 
-/// Places a call from this address, behind the one proxy that is trusted.
+/// Places a call from this address, as a proxy tells it.
 async fn place(app: &TestApp, page: &Page, address: &str, call: &Value) -> Answer {
     let request = app.request(Method::POST, CALLS).json(call);
     let request = request.header("x-api-key", &page.key);
@@ -202,8 +202,31 @@ on_both_databases!(
 );
 
 on_both_databases!(
-    networks_that_an_earlier_version_left_are_cleared,
+    visitors_behind_a_proxy_that_is_not_counted_share_no_part_of_the_storage,
     |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let page = page(&app).await;
+        set_storage(&app, 6_000_000).await;
+        // The proxy has a private address. Nine have less than half of the storage, and three more than an eighth.
+        let call = call_of(320_000);
+        for _ in 0..9 {
+            place(&app, &page, "192.0.2.1", &call).await.expect(200);
+        }
+        let refused = place(&app, &page, "192.0.2.1", &call).await;
+        expect_unbegun(&refused, "of publishable keys that have not begun hold");
+        let networks = "SELECT COUNT(*) FROM calls WHERE page_network IS NOT NULL";
+        let db = app.app.store.db();
+        assert_eq!(db.fetch_count(networks).await.unwrap(), 0);
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
+    networks_that_an_earlier_version_left_are_cleared,
+    |builder| builder
+        .without_worker()
+        .config(|config| config.http.trusted_proxies = 1),
     |app| {
         app.acme_and_other().await;
         let page = page(&app).await;

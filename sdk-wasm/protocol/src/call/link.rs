@@ -124,7 +124,7 @@ impl Link {
         self.state = LinkState::Waiting { until_ms };
     }
 
-    /// Whether a connection that was up is away.
+    /// Whether a connection that was up is away, or the node that holds the call is looked for.
     pub(super) fn is_lost(&self) -> bool {
         self.lost_at_ms.is_some()
     }

@@ -271,13 +271,19 @@ impl Call {
             self.fail(ErrorCode::Server.into());
         } else if number == CloseCode::Normal.number() {
             self.end(HangUpReason::Remote);
-        } else if self.link.resume.is_some() {
+        } else if self.comes_back(number) {
             self.link.lost(now_ms);
             self.media.link_lost();
             self.update_status();
         } else {
             self.socket_failed();
         }
+    }
+
+    /// Returns true if the session is opened again after this close code: it was open, or another node holds the call.
+    fn comes_back(&self, number: u16) -> bool {
+        let is_elsewhere = number == CloseCode::CallElsewhere.number();
+        is_elsewhere || self.link.resume.is_some() || self.link.is_lost()
     }
 
     fn media_changed(&mut self, now_ms: u64, state: MediaState) {

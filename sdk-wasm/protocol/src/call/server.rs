@@ -88,9 +88,7 @@ impl Call {
                 documents,
                 total_tokens,
             }),
-            ServerMessage::Redirect { url }
-                if self.link.resume.is_some() && is_socket_url(&url) =>
-            {
+            ServerMessage::Redirect { url } if is_socket_url(&url) => {
                 self.command(Command::CloseSocket);
                 self.link.moved(now_ms, url);
                 self.media.link_lost();

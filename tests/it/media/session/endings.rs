@@ -1,5 +1,7 @@
 //! The ends of calls.
 
+use harness::app::{Answer, send};
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,47 +125,94 @@ async fn a_server_that_stops_says_so() {
     assert_eq!(refused_later, refused(CloseCode::Capacity));
 }
 
+/// A publishable key of `acme`.
+async fn page_key(stage: &Stage) -> String {
+    let key = json!({"kind": "publishable", "allowed_origins": ["https://page.example"]});
+    let key = stage.app.key("acme", key).await;
+    key["api_key"].as_str().unwrap().to_owned()
+}
+
+/// Places a call with a publishable key from this address, as a proxy tells it.
+async fn place(stage: &Stage, key: &str, address: &str) -> Answer {
+    let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": 60});
+    let request = stage.app.request(reqwest::Method::POST, "/v2/calls");
+    let request = request.header("origin", "https://page.example");
+    let request = request.header("x-forwarded-for", address);
+    send(request.header("x-api-key", key).json(&body)).await
+}
+
+fn signed_url(placed: &Answer) -> String {
+    let placed = placed.expect(200);
+    placed["data"]["signedUrl"].as_str().unwrap().to_owned()
+}
+
+/// Opens the session of a call from this address, as a proxy tells it, up to `hello`.
+async fn begun_from(url: &str, address: &str) -> Socket {
+    let mut socket = Socket::open_from(url, address).await.unwrap();
+    socket.begin(false).await.unwrap();
+    socket
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() {
     let stage = Stage::with(|config| {
         config.calls.visitor_seconds = 2;
         config.media.max_calls_per_address = 3;
+        config.http.trusted_proxies = 1;
     })
     .await;
-    let key = json!({"kind": "publishable", "allowed_origins": ["https://page.example"]});
-    let key = stage.app.key("acme", key).await;
-    let key = key["api_key"].as_str().unwrap();
-    let place = async || {
-        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": 60});
-        let request = stage.app.request(reqwest::Method::POST, "/v2/calls");
-        let request = request.header("origin", "https://page.example");
-        harness::app::send(request.header("x-api-key", key).json(&body)).await
-    };
-    let url = |answer: &Value| answer["data"]["signedUrl"].as_str().unwrap().to_owned();
+    let key = page_key(&stage).await;
+    let (visitor, other) = ("192.0.2.1", "192.0.2.2");
     let mut urls = Vec::new();
     for _ in 0..5 {
-        urls.push(url(&place().await.expect(200)));
+        urls.push(signed_url(&place(&stage, &key, visitor).await));
     }
     let mut sockets = Vec::new();
     for url in &urls[..3] {
-        let mut socket = Socket::open(url).await.unwrap();
-        socket.begin(false).await.unwrap();
+        let mut socket = begun_from(url, visitor).await;
         socket.welcome().await.unwrap();
         sockets.push(socket);
     }
-    assert_eq!(refusal(&urls[3]).await, refused(CloseCode::Capacity));
-    let full = place().await;
+    let mut beyond = begun_from(&urls[3], visitor).await;
+    assert_eq!(
+        beyond.refusal().await.unwrap(),
+        refused(CloseCode::Capacity)
+    );
+    let full = place(&stage, &key, visitor).await;
     assert_eq!(full.status, 429, "{}", full.text);
     assert!(full.header("retry-after").parse::<u32>().unwrap() >= 1);
-    // The partner's own server is not held up, and the page is not for long; the refused URL was not spent.
+    // Other visitors and the partner's own server are not held up, and the page is not for long; the refused URL was not spent.
+    signed_url(&place(&stage, &key, other).await);
     stage.join().await;
     harness::eventually("there is room again", || async {
         stage.app.app.calls.room.open() <= 1
     })
     .await;
-    let mut socket = Socket::open(&urls[3]).await.unwrap();
-    socket.begin(false).await.unwrap();
+    let mut socket = begun_from(&urls[3], visitor).await;
     socket.welcome().await.unwrap();
+}
+
+/// All of them have the address of a proxy that the settings do not count, which is private here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn visitors_that_are_not_told_apart_share_the_room_of_their_key() {
+    let stage = Stage::with(|config| {
+        config.media.max_calls_per_address = 1;
+        config.media.max_calls_per_partner = Some(6);
+    })
+    .await;
+    let key = page_key(&stage).await;
+    let visitor = "192.0.2.1";
+    let mut sockets = Vec::new();
+    // Half of those of the partner.
+    for _ in 0..3 {
+        let url = signed_url(&place(&stage, &key, visitor).await);
+        let mut socket = begun_from(&url, visitor).await;
+        socket.welcome().await.unwrap();
+        sockets.push(socket);
+    }
+    let full = place(&stage, &key, visitor).await;
+    let message = full.expect(429)["error"]["message"].clone();
+    assert_eq!(message, "The publishable key has too many calls at a time");
 }
 
 /// What the visitor and the character said is known to the session alone when the call ends.

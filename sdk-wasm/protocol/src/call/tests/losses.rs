@@ -389,3 +389,53 @@ fn a_call_that_another_node_holds_is_asked_for_again() {
     harness.pass(500);
     assert_eq!(harness.take(), ["socket"]);
 }
+
+/// The page was reloaded, or opened twice.
+#[test]
+fn a_signed_url_that_is_opened_again_leads_to_the_node_that_holds_the_call() {
+    let home = "wss://calls.example.org/s";
+    let node = "wss://node-2.example.org/s";
+    let mut harness = Harness::server();
+    harness.input(Input::SocketOpened);
+    harness.take();
+    harness.message(json!({"type": "redirect", "url": node}));
+    assert_eq!(harness.take(), ["close socket"]);
+    assert_eq!(next_socket(&mut harness), node);
+    // When the node is away, the address of all nodes is asked again.
+    harness.input(Input::SocketClosed { code: 1006 });
+    assert_eq!(next_socket(&mut harness), home);
+    harness.input(Input::SocketOpened);
+    harness.message(json!({"type": "redirect", "url": node}));
+    assert_eq!(next_socket(&mut harness), node);
+    harness.take();
+    harness.input(Input::SocketOpened);
+    assert_eq!(harness.take(), ["send hello"]);
+    harness.frame(WELCOME);
+    assert_eq!(harness.take(), ["microphone"]);
+
+    let mut second = Harness::server();
+    second.input(Input::SocketOpened);
+    second.message(json!({"type": "redirect", "url": node}));
+    assert_eq!(next_socket(&mut second), node);
+    second.input(Input::SocketOpened);
+    second.input(Input::SocketClosed { code: 4409 });
+    assert!(second.take().contains(&"error CALL_IN_USE".to_owned()));
+}
+
+#[test]
+fn the_node_that_holds_the_call_is_looked_for_during_thirty_seconds() {
+    let mut harness = Harness::server();
+    harness.input(Input::SocketOpened);
+    harness.input(Input::SocketClosed { code: 4421 });
+    harness.take();
+    harness.pass(250);
+    assert_eq!(harness.take(), ["socket"]);
+    for _ in 0..100 {
+        harness.pass(290);
+        harness.input(Input::SocketOpened);
+        harness.input(Input::SocketClosed { code: 4421 });
+    }
+    assert!(!harness.call.is_ended());
+    harness.pass(1_000);
+    assert!(harness.take().contains(&"error NETWORK".to_owned()));
+}
