@@ -245,6 +245,14 @@ pub async fn lost_before(kernel: &Kernel) -> Result<i64, StoreError> {
     Ok(kernel.node.pulse().lost_before(now, instant))
 }
 
+/// Returns the database's time, in milliseconds since 1970, without asking: that of the last heartbeat and what has passed
+/// since. A jump of its clock shows with the next heartbeat.
+#[must_use]
+pub fn expected_database_now_ms(kernel: &Kernel) -> i64 {
+    let of_test = kernel.clock.database_now_ms();
+    of_test.unwrap_or_else(|| kernel.node.pulse().expected(kernel.clock.instant()))
+}
+
 /// The SQL of the database's time in milliseconds since 1970, for what is compared with heartbeats: with
 /// [`colloquy_base::clock::Clock::database_now_ms`] bound at this place.
 pub fn database_time(db: &impl Executor, place: usize) -> String {
