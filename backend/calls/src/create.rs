@@ -81,7 +81,7 @@ pub(super) async fn create(
     checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
     let unknown_base =
         colloquy_characters::unknown_base(calls, &tenant, &character.parameters).await?;
-    let now = calls.clock.now_ms();
+    let created_at = calls.kernel.database_now_ms().await?;
     let limit = request.time_limit_seconds;
     let reservation = match payer.quota() {
         Some(quota) => {
@@ -100,8 +100,8 @@ pub(super) async fn create(
         character_params: request.character_params,
         time_limit_seconds: request.time_limit_seconds,
         webhook_url: request.webhook.map(String::from),
-        expires_s: (now + 999) / 1000 + i64::from(calls.config.calls.connect_seconds),
-        now,
+        expires_s: (created_at + 999) / 1000 + i64::from(calls.config.calls.connect_seconds),
+        created_at,
     };
     let partner = new.tenant.partner().clone();
     let transaction = calls.store.begin().await?;
@@ -109,7 +109,7 @@ pub(super) async fn create(
     let mut headers = HeaderMap::new();
     if let Some(reservation) = &reservation {
         reservation.keep_in(&transaction).await?;
-        headers = reservation.standing().headers(now);
+        headers = reservation.standing().headers(calls.clock.now_ms());
     }
     storage::charge_text(calls, &transaction, &partner, bytes).await?;
     // The sum of the partner is locked, so calls that are placed together see each other.

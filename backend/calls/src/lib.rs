@@ -219,7 +219,8 @@ where
 /// # Errors
 /// The close code to refuse the socket with: `InvalidSignature`, `UrlExpired`.
 pub fn check_session_url(calls: &Calls, id: &str, query: &SignedQuery) -> Result<(), CloseCode> {
-    calls.signing.check(id, query, calls.clock.now_ms())
+    let now = node::expected_database_now_ms(&calls.kernel);
+    calls.signing.check(id, query, now)
 }
 
 /// Spends the signed URL: takes a `starting` call for this node and returns what is needed to run it. The call stays

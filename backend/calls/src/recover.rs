@@ -17,7 +17,7 @@ use super::{
 use crate::Calls;
 
 /// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
-/// (`NOT_JOINED`), or was signed by a clock that was ahead. Who pays for the former pays for the time until their node was heard
+/// (`NOT_JOINED`), by the database's clock, or was signed while that was ahead. Who pays for the former pays for the time until their node was heard
 /// last, and for the latter nothing.
 /// A node that lives after all replaces `NODE_LOST` when it ends its call. Safe on many nodes at once.
 ///
@@ -27,6 +27,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let now = calls.clock.now_ms();
     let held = Held::now(&calls.kernel).await?;
     let lost_before = node::lost_before(&calls.kernel).await?;
+    let database_now = calls.kernel.database_now_ms().await?;
     let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
     let mut released = Vec::new();
@@ -46,7 +47,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
         };
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
     }
-    let not_joined = store::end_not_joined(&transaction, now, held.latest).await?;
+    let not_joined = store::end_not_joined(&transaction, now, database_now, held.latest).await?;
     let ahead = not_joined
         .iter()
         .filter(|call| call.created_at > held.latest);
@@ -72,7 +73,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     if ahead > 0 {
         tracing::warn!(
             ahead,
-            "calls that a clock created more than an hour ahead ended in error: is the clock of a node wrong?"
+            "calls that were created more than an hour ahead ended in error: was the clock of the database wrong?"
         );
     }
     Ok(())

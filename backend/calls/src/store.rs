@@ -28,8 +28,10 @@ pub(super) struct NewCall {
     pub(super) character_params: Map<String, Value>,
     pub(super) time_limit_seconds: u32,
     pub(super) webhook_url: Option<String>,
+    /// When its URL expires, on the database's clock, in seconds since 1970.
     pub(super) expires_s: i64,
-    pub(super) now: i64,
+    /// On the database's clock, too, so that the clock of no node matters to a call that nobody has joined.
+    pub(super) created_at: i64,
 }
 
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -189,7 +191,7 @@ pub(super) async fn insert(
         i64::from(new.time_limit_seconds).into(),
         new.webhook_url.into(),
         (new.expires_s * 1000).into(),
-        new.now.into(),
+        new.created_at.into(),
         new.quota.into(),
         new.character.reference.clone().into(),
         page_key.into(),
@@ -464,21 +466,22 @@ pub(super) struct MissedCall {
     pub(super) created_at: i64,
 }
 
-/// `starting` calls that nobody took in time become `error`, and those that were created after the time `latest`, by a clock that was ahead.
-/// Nothing tells their webhook, so that goes, too. They have no metadata.
+/// `starting` calls that nobody took until `database_now` become `error`, and those that were created after the time `latest`, by a clock that was
+/// ahead. Nothing tells their webhook, so that goes, too. They have no metadata.
 pub(super) async fn end_not_joined(
     db: &impl Executor,
     now: i64,
+    database_now: i64,
     latest: i64,
 ) -> Result<Vec<MissedCall>, StoreError> {
     let sql = format!(
         "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, \
          silent_bytes = {SILENT_BYTES}, {CLEARED} \
-         WHERE state = 'starting' AND taken_at IS NULL AND (expires_at <= $1 OR created_at > $2) \
+         WHERE state = 'starting' AND taken_at IS NULL AND (expires_at <= $2 OR created_at > $3) \
          RETURNING id, partner, character_bytes, page_key, created_at"
     );
-    db.fetch_all(statement(sql, [now.into(), latest.into()]))
-        .await
+    let values = [now.into(), database_now.into(), latest.into()];
+    db.fetch_all(statement(sql, values)).await
 }
 
 /// A call whose node is gone.

@@ -1,6 +1,7 @@
 //! Calls and transcripts as the API shows them.
 
 use colloquy_base::clock::rfc3339;
+use colloquy_kernel::node;
 use colloquy_protocol::Originator;
 use colloquy_store::StoreError;
 use serde::Serialize;
@@ -101,7 +102,7 @@ pub(super) fn call(calls: &Calls, row: &CallRow) -> Result<CallEnvelope, StoreEr
     let state = row.state()?;
     let joinable = state == CallState::Starting
         && row.taken_at.is_none()
-        && calls.clock.now_ms() < row.expires_at;
+        && node::expected_database_now_ms(&calls.kernel) < row.expires_at;
     let signed_url = match joinable {
         true => sign::session_url(calls, &row.id, row.expires_at / 1000),
         false => None,

@@ -38,8 +38,8 @@ use self::{
     node::{DataFolder, Node},
 };
 
-/// How far the clocks of nodes may be ahead of the database's.
-const CLOCKS_AHEAD: Duration = Duration::from_secs(3_600);
+/// How far the clocks of nodes may be off the database's.
+const CLOCKS_OFF: Duration = Duration::from_secs(3_600);
 
 /// What commands and servers share; cheap to clone.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Base {
     /// The database's failure.
     pub async fn latest_now_ms(&self) -> Result<i64, StoreError> {
         let now = self.database_now_ms().await?.max(self.clock.now_ms());
-        Ok(now.saturating_add(CLOCKS_AHEAD.as_millis() as i64))
+        Ok(now.saturating_add(CLOCKS_OFF.as_millis() as i64))
     }
 }
 

@@ -25,7 +25,10 @@ use sqlx_sqlite::{
 };
 use tokio::time::timeout;
 
-use crate::{DbRow, Dialect, Executor, Statement, StoreError, Value, error};
+use crate::{
+    DbRow, Dialect, Executor, Statement, StoreError, Value,
+    error::{self, OpenDatabase},
+};
 
 /// How long a request waits for a connection, and for its turn to write. Both are short: who waits holds others up.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
@@ -40,8 +43,7 @@ const WAL_PAGES: &str = "8192";
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     driver: Arc<dyn Pooled>,
-    /// Where the database is, for people.
-    place: Arc<str>,
+    pub(super) database: OpenDatabase,
 }
 
 trait Pooled: fmt::Debug + Send + Sync {
@@ -76,7 +78,7 @@ impl Pool {
     }
 
     async fn open_now(url: &str, most: u32, place: Arc<str>) -> Result<Self, sqlx::Error> {
-        let driver = if url.starts_with("sqlite:") {
+        let (driver, dialect) = if url.starts_with("sqlite:") {
             let mut options: SqliteConnectOptions = url.parse()?;
             if !url.contains('?') {
                 options = options.create_if_missing(true);
@@ -90,15 +92,17 @@ impl Pool {
                 .disable_statement_logging();
             // There is no network that could have cut an idle connection.
             let pool = pool_options(most).test_before_acquire(false);
-            Driver::Sqlite(pool.connect_lazy_with(options))
+            let driver = Driver::Sqlite(pool.connect_lazy_with(options));
+            (driver, Dialect::Sqlite)
         } else {
             let options: PgConnectOptions = url.parse()?;
             let options = options.disable_statement_logging();
-            Driver::Postgres(pool_options(most).connect_lazy_with(options))
+            let driver = Driver::Postgres(pool_options(most).connect_lazy_with(options));
+            (driver, Dialect::Postgres)
         };
         let pool = Self {
             driver: Arc::new(driver),
-            place,
+            database: OpenDatabase { place, dialect },
         };
         let begun = runtime_now();
         loop {
@@ -113,16 +117,13 @@ impl Pool {
     }
 
     pub(super) fn dialect(&self) -> Dialect {
-        match self.driver() {
-            Driver::Sqlite(_) => Dialect::Sqlite,
-            Driver::Postgres(_) => Dialect::Postgres,
-        }
+        self.database.dialect
     }
 
     /// A connection, which goes back by itself.
     pub(super) async fn acquire(&self) -> Result<Connection, StoreError> {
         let taken = self.take().await;
-        taken.map_err(|error| StoreError::from(error).at(&self.place))
+        taken.map_err(|error| StoreError::at(&self.database, error))
     }
 
     fn take(&self) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
@@ -133,7 +134,7 @@ impl Pool {
             };
             Ok(Connection {
                 held: Box::new(held),
-                place: Arc::clone(&self.place),
+                database: self.database.clone(),
                 trusted: true,
             })
         }
@@ -144,7 +145,10 @@ impl Pool {
     pub(super) fn detached(&self) -> BoxFuture<'_, Result<Option<SqliteConnection>, StoreError>> {
         async move {
             match self.driver() {
-                Driver::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
+                Driver::Sqlite(pool) => match pool.acquire().await {
+                    Ok(connection) => Ok(Some(connection.detach())),
+                    Err(error) => Err(StoreError::at(&self.database, error)),
+                },
                 Driver::Postgres(_) => Ok(None),
             }
         }
@@ -171,8 +175,7 @@ fn pool_options<DB: Database>(most: u32) -> PoolOptions<DB> {
 #[derive(Debug)]
 pub(super) struct Connection {
     held: Box<dyn Held>,
-    /// Where the database is, for people.
-    place: Arc<str>,
+    database: OpenDatabase,
     /// Whether everything that was asked of it came to an end.
     pub(super) trusted: bool,
 }
@@ -333,8 +336,8 @@ impl Connection {
         result.map_err(|error| self.failed(error))
     }
 
-    fn failed(&self, error: sqlx::Error) -> StoreError {
-        StoreError::from(error).at(&self.place)
+    pub(super) fn failed(&self, error: sqlx::Error) -> StoreError {
+        StoreError::at(&self.database, error)
     }
 }
 

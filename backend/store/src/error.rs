@@ -1,12 +1,12 @@
 //! What went wrong with the database, by what it means to who asked.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use sqlx::error::DatabaseError;
 use sqlx_postgres::PgDatabaseError;
 use sqlx_sqlite::SqliteError;
 
-use crate::remedy;
+use crate::{Dialect, remedy};
 
 /// A failure of the database, of a statement, or of what is stored.
 #[derive(Debug)]
@@ -15,11 +15,21 @@ pub struct StoreError {
     cause: Box<dyn Error + Send + Sync>,
 }
 
-/// An SQLite database that another connection holds.
+/// A database that was opened, as errors name it.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenDatabase {
+    /// Where it is, for people.
+    pub(crate) place: Arc<str>,
+    pub(crate) dialect: Dialect,
+}
+
+/// A failure of a database that was opened.
 #[derive(Debug, thiserror::Error)]
-#[error("the database {place} is locked; {}: {source}", remedy::LOCKED)]
-struct Locked {
-    place: String,
+#[error("the database {place}{advice}: {source}")]
+struct DatabaseFailure {
+    place: Arc<str>,
+    /// What an operator can do about it, `": .."`; empty where that is not known.
+    advice: String,
     source: sqlx::Error,
 }
 
@@ -79,26 +89,25 @@ impl StoreError {
     }
 
     /// Nobody could write to the SQLite database at this place in time.
-    pub(crate) fn not_in_time(place: &str, waited: Duration) -> Self {
+    pub(crate) fn not_in_time(database: &OpenDatabase, waited: Duration) -> Self {
         Self::unavailable(format!(
-            "no turn to write to the database {place} within {} s; {}",
+            "no turn to write to the database {} within {} s; {}",
+            database.place,
             waited.as_secs(),
             remedy::LOCKED
         ))
     }
 
-    /// Names the place of a database that is locked, and the remedy.
-    pub(crate) fn at(self, place: &str) -> Self {
-        let Self { kind, cause } = self;
-        let cause: Box<dyn Error + Send + Sync> = match cause.downcast::<sqlx::Error>() {
-            Ok(error) if is_locked(&error) => Box::new(Locked {
-                place: place.to_owned(),
-                source: *error,
+    /// Names the database that failed, and the remedy where one is known.
+    pub(crate) fn at(database: &OpenDatabase, error: sqlx::Error) -> Self {
+        Self {
+            kind: kind_of(&error),
+            cause: Box::new(DatabaseFailure {
+                place: Arc::clone(&database.place),
+                advice: remedy::advice_while_running(&error, database.dialect),
+                source: error,
             }),
-            Ok(error) => error,
-            Err(cause) => cause,
-        };
-        Self { kind, cause }
+        }
     }
 
     /// What it means.
@@ -137,6 +146,7 @@ impl Error for StoreError {
     }
 }
 
+/// For errors of no open database: one that cannot be opened, a row that cannot be read.
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self {
@@ -200,16 +210,8 @@ fn is_full(error: &sqlx::Error) -> bool {
     }
 }
 
-/// True if another connection holds an SQLite database (`SQLITE_BUSY`, `SQLITE_LOCKED`).
-fn is_locked(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(error) = error else {
-        return false;
-    };
-    sqlite_code(&**error).is_some_and(|code| [5, 6].contains(&(code & 0xff)))
-}
-
-/// The result code of SQLite.
-fn sqlite_code(error: &(dyn DatabaseError + 'static)) -> Option<i32> {
+/// The extended result code of SQLite.
+pub(crate) fn sqlite_code(error: &(dyn DatabaseError + 'static)) -> Option<i32> {
     let error = error.try_downcast_ref::<SqliteError>()?;
     DatabaseError::code(error)?.parse().ok()
 }

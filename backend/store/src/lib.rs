@@ -6,7 +6,8 @@
 //!
 //! [`Db`] and [`Transaction`] run a [`Statement`] ([`Executor`]), over connections on SQLx: every wait has a bound, and a
 //! connection that failed is not used again ([`connection`]). Rows are structs that derive [`sqlx::FromRow`], read by the
-//! names of their fields. What a failure means, [`StoreError`] says.
+//! names of their fields. What a failure means, [`StoreError`] says; that of a statement or a transaction names the database, and
+//! the remedy where one is known.
 
 mod connection;
 mod error;
@@ -40,6 +41,7 @@ pub use self::{
 };
 use self::{
     connection::{Pool, STATEMENT_LIMIT, WAIT},
+    error::OpenDatabase,
     repeated::RepeatedFailures,
 };
 
@@ -91,8 +93,6 @@ pub struct Store {
     /// order, and leave the connections to those who read.
     turns: Option<Arc<Semaphore>>,
     complaints: Arc<RepeatedFailures>,
-    /// Where the database is, for people.
-    place: Arc<str>,
 }
 
 impl Store {
@@ -113,8 +113,7 @@ impl Store {
                 folder: folder.clone(),
                 source,
             })?;
-        let shared: Arc<str> = place.as_str().into();
-        let pool = Pool::open(url, *max_connections, Arc::clone(&shared))
+        let pool = Pool::open(url, *max_connections, place.as_str().into())
             .await
             .map_err(|error| OpenError::Database {
                 place: place.clone(),
@@ -132,7 +131,6 @@ impl Store {
             },
             turns,
             complaints: Arc::default(),
-            place: shared,
         })
     }
 
@@ -144,9 +142,14 @@ impl Store {
     pub async fn migrate(&self) -> Result<Migrated, MigrationError> {
         let migrated = migrations::run(&self.db.pool).await;
         migrated.map_err(|problem| MigrationError {
-            place: self.place.to_string(),
+            place: self.database().place.to_string(),
             problem,
         })
+    }
+
+    /// The database as errors name it.
+    fn database(&self) -> &OpenDatabase {
+        &self.db.pool.database
     }
 
     /// The database, for single statements.
@@ -195,7 +198,7 @@ impl Store {
         match &self.turns {
             Some(turns) => match Arc::clone(turns).acquire_owned().await {
                 Ok(turn) => Ok(Some(turn)),
-                Err(_) => Err(SqlxError::PoolClosed.into()),
+                Err(_) => Err(StoreError::at(self.database(), SqlxError::PoolClosed)),
             },
             None => Ok(None),
         }
@@ -207,9 +210,9 @@ impl Store {
         begin: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         match timeout(WAIT, begin).await {
-            Ok(begun) => begun.map_err(|error| error.at(&self.place)),
-            Err(_) if self.turns.is_some() => Err(StoreError::not_in_time(&self.place, WAIT)),
-            Err(_) => Err(SqlxError::PoolTimedOut.into()),
+            Ok(begun) => begun,
+            Err(_) if self.turns.is_some() => Err(StoreError::not_in_time(self.database(), WAIT)),
+            Err(_) => Err(StoreError::at(self.database(), SqlxError::PoolTimedOut)),
         }
     }
 

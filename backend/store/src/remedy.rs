@@ -1,14 +1,24 @@
-//! What an operator can do about a database that cannot be opened or changed.
+//! What an operator can do about a database that cannot be opened or changed, or that fails later.
 
-use sqlx::error::DatabaseError;
 use sqlx_postgres::PgDatabaseError;
+
+use crate::{Dialect, error::sqlite_code};
 
 /// What to do about an SQLite database that is locked while a server runs, whose own transactions lock it, too.
 pub(crate) const LOCKED: &str = "if another process holds it, end that one";
 
-/// The remedy as the rest of a message, `": .."`; empty where none is known.
+/// The remedy for an error of opening or migrating as the rest of a message, `": .."`; empty where none is known.
 pub(crate) fn advice(error: &sqlx::Error) -> String {
-    remedy(error).map_or_else(String::new, |remedy| format!(": {remedy}"))
+    as_rest(remedy(error))
+}
+
+/// The remedy for an error of a database that was opened as the rest of a message, `": .."`; empty where none is known.
+pub(crate) fn advice_while_running(error: &sqlx::Error, dialect: Dialect) -> String {
+    as_rest(remedy_while_running(error, dialect))
+}
+
+fn as_rest(remedy: Option<&str>) -> String {
+    remedy.map_or_else(String::new, |remedy| format!(": {remedy}"))
 }
 
 fn remedy(error: &sqlx::Error) -> Option<&'static str> {
@@ -20,8 +30,33 @@ fn remedy(error: &sqlx::Error) -> Option<&'static str> {
         ),
         E::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
             Some(error) => of_postgres(error.code()),
-            None => of_sqlite(DatabaseError::code(error.as_ref())?.parse().ok()?),
+            None => of_sqlite(sqlite_code(&**error)?),
         },
+        _ => None,
+    }
+}
+
+/// The settings are right, since the database was opened with them, and the server itself may use all connections and lock
+/// the file.
+fn remedy_while_running(error: &sqlx::Error, dialect: Dialect) -> Option<&'static str> {
+    use sqlx::Error as E;
+    match (error, dialect) {
+        (E::PoolTimedOut, Dialect::Sqlite) => {
+            Some("all connections are in use; if that lasts, raise store.max_connections")
+        }
+        // A server that has no connection left is tried again until the time is over.
+        (E::PoolTimedOut, Dialect::Postgres) => Some(
+            "no connection came free; see whether the server runs, and whether store.max_connections and its max_connections suffice",
+        ),
+        (E::Io(_), Dialect::Sqlite) => Some("see whether the disk is slow"),
+        (E::Io(_) | E::Tls(_), Dialect::Postgres) => {
+            Some("see whether the server runs, can be reached and is not overloaded")
+        }
+        (E::Database(database), Dialect::Sqlite) => match sqlite_code(&**database)? & 0xff {
+            5 | 6 => Some(LOCKED),
+            _ => remedy(error),
+        },
+        (E::Database(_), Dialect::Postgres) => remedy(error),
         _ => None,
     }
 }
@@ -32,18 +67,30 @@ fn of_postgres(code: &str) -> Option<&'static str> {
         "28P01" | "28000" => "the server refuses the user or the password",
         "3D000" => "there is no such database; create it, for one with `createdb`",
         "42501" => "the user lacks a privilege; make it the owner of the database",
+        "42P01" => {
+            "a table is missing, or not in the search_path of the user; if it was removed, restore a backup"
+        }
+        "53100" => "the disk of the server is full; make room",
         "53300" => {
             "the server has no connection left; lower store.max_connections or raise its max_connections"
         }
+        "57P01" | "57P02" | "57P03" => "the server stops or starts; see whether it runs again",
+        "58030" => "the server cannot read or write its files; see whether its disk is well",
         "25006" => "the server only reads, as a standby does; name the primary",
+        "XX001" | "XX002" => "it is damaged; restore a backup",
         _ => return None,
     })
 }
 
 /// By the extended result code, whose low byte is the kind.
 fn of_sqlite(code: i32) -> Option<&'static str> {
+    /// `SQLITE_READONLY_DBMOVED`.
+    const MOVED: i32 = 1032;
     Some(match code & 0xff {
         5 | 6 => "another process holds it; end that one",
+        8 if code == MOVED => {
+            "the file was moved or removed while it was open; put it back, and restart the server"
+        }
         8 => {
             "it cannot be written; give the file and its folder to the user that the server runs as"
         }
@@ -59,93 +106,5 @@ fn of_sqlite(code: i32) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use sqlx::Connection as _;
-    use sqlx_sqlite::SqliteConnection;
-
-    use crate::{Executor as _, Store, StoreSettings};
-
-    fn settings(folder: &Path, max_connections: u32) -> StoreSettings {
-        let file = folder.join("colloquy.db");
-        StoreSettings {
-            url: format!("sqlite://{}", file.display()),
-            max_connections,
-            folder: folder.to_owned(),
-            place: file.display().to_string(),
-        }
-    }
-
-    /// What opening and migrating says, with all causes.
-    async fn said(folder: &Path) -> String {
-        let settings = settings(folder, 2);
-        let all = |error: &dyn std::error::Error| {
-            let mut said = error.to_string();
-            let mut next = error.source();
-            while let Some(cause) = next {
-                said.push_str(": ");
-                said.push_str(&cause.to_string());
-                next = cause.source();
-            }
-            said
-        };
-        match Store::open(&settings).await {
-            Err(error) => all(&error),
-            Ok(store) => all(&store.migrate().await.unwrap_err()),
-        }
-    }
-
-    #[tokio::test]
-    async fn errors_name_the_file_and_the_remedy() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("colloquy.db");
-        std::fs::write(
-            &file,
-            "This is no database, but a text of some length.".repeat(40),
-        )
-        .unwrap();
-        let text = said(folder.path()).await;
-        assert!(text.contains(file.to_str().unwrap()), "{text}");
-        assert!(text.contains("no SQLite database; move it away"), "{text}");
-        assert_eq!(text.matches("(code: ").count(), 1, "{text}");
-
-        std::fs::remove_file(&file).unwrap();
-        std::fs::create_dir(&file).unwrap();
-        let text = said(folder.path()).await;
-        assert!(text.contains(file.to_str().unwrap()), "{text}");
-        assert!(text.contains("cannot be opened; see whether"), "{text}");
-        assert_eq!(text.matches("(code: ").count(), 1, "{text}");
-    }
-
-    #[tokio::test]
-    async fn a_database_that_another_process_locks_is_named_with_the_remedy() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = settings(folder.path(), 1);
-        let store = Store::open(&settings).await.unwrap();
-        let mut other = SqliteConnection::connect(&settings.url).await.unwrap();
-        let lock = sqlx::query("BEGIN IMMEDIATE").execute(&mut other);
-        lock.await.unwrap();
-        // The one connection does not wait, and the one that follows it after a failure is told so again.
-        let at_once = "PRAGMA busy_timeout = 0";
-        store.db().execute(at_once.to_owned()).await.unwrap();
-        let create = "CREATE TABLE a (id TEXT)".to_owned();
-        let alone = store.db().execute(create).await.unwrap_err();
-        store.db().execute(at_once.to_owned()).await.unwrap();
-        let begun = store.begin().await.unwrap_err();
-        for error in [alone, begun] {
-            assert!(error.is_unavailable(), "{error}");
-            let mut text = error.to_string();
-            if let Some(source) = std::error::Error::source(&error) {
-                text = format!("{text}: {source}");
-            }
-            assert!(text.contains(&settings.place), "{text}");
-            assert!(text.contains(super::LOCKED), "{text}");
-            assert_eq!(text.matches("database is locked").count(), 1, "{text}");
-        }
-        // It waits here, for as long as a transaction waits at most.
-        let waited = store.begin().await.unwrap_err().to_string();
-        assert!(waited.contains(&settings.place), "{waited}");
-        assert!(waited.contains(super::LOCKED), "{waited}");
-    }
-}
+#[path = "remedy_tests.rs"]
+mod tests;

@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     DbRow, Dialect, Executor, Store, StoreError, Transaction,
     connection::{STATEMENT_LIMIT, within},
+    error::OpenDatabase,
     statement,
 };
 
@@ -124,7 +125,7 @@ impl<const N: usize> StatementBatch<N> {
         &'static self,
         connection: &mut SqliteConnection,
         rows: [Rows; N],
-    ) -> Result<Found<N>, StoreError> {
+    ) -> Result<Found<N>, sqlx::Error> {
         let query = sqlx::query(self.together.as_str());
         let query = rows
             .into_iter()
@@ -146,7 +147,7 @@ impl<const N: usize> StatementBatch<N> {
             }
             Ok(found)
         };
-        Ok(within(STATEMENT_LIMIT, work).await?)
+        within(STATEMENT_LIMIT, work).await
     }
 }
 
@@ -182,6 +183,7 @@ impl Writer {
             let found = trip.run_in(&transaction, rows).await?;
             return Ok((BatchTransaction(Connection::Pooled(transaction)), found));
         }
+        let database = self.store.database();
         let home = &mut self.connection;
         let begin = async {
             let turn = self.store.turn().await?;
@@ -189,14 +191,17 @@ impl Writer {
                 Some(connection) => Some(connection),
                 None => self.store.db.pool.detached().await?,
             };
-            let mut connection = own.ok_or(sqlx::Error::PoolClosed)?;
-            let found = trip.run_together(&mut connection, rows).await?;
+            let mut connection =
+                own.ok_or_else(|| StoreError::at(database, sqlx::Error::PoolClosed))?;
+            let found = trip.run_together(&mut connection, rows).await;
+            let found = found.map_err(|error| StoreError::at(database, error))?;
             Ok((turn, connection, found))
         };
         let (turn, connection, found) = self.store.soon(begin).await?;
         let own = Connection::Own {
             connection,
             home,
+            database,
             _turn: turn,
         };
         Ok((BatchTransaction(own), found))
@@ -212,6 +217,7 @@ enum Connection<'a> {
     Own {
         connection: SqliteConnection,
         home: &'a mut Option<SqliteConnection>,
+        database: &'a OpenDatabase,
         /// Ends after the transaction.
         _turn: Option<OwnedSemaphorePermit>,
     },
@@ -232,9 +238,11 @@ impl BatchTransaction<'_> {
             Connection::Own {
                 mut connection,
                 home,
+                database,
                 _turn,
             } => {
-                trip.run_together(&mut connection, rows).await?;
+                let written = trip.run_together(&mut connection, rows).await;
+                written.map_err(|error| StoreError::at(database, error))?;
                 *home = Some(connection);
                 Ok(())
             }

@@ -80,7 +80,7 @@ impl Transaction {
         let state = self.state.get_mut();
         if state.failed || !state.connection.trusted {
             let reason = "a statement of the transaction has failed".to_owned();
-            return Err(sqlx::Error::Protocol(reason).into());
+            return Err(state.connection.failed(sqlx::Error::Protocol(reason)));
         }
         state.connection.commit(self.limit).await?;
         state.open = false;

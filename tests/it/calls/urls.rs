@@ -1,5 +1,7 @@
 //! The signed URLs of calls.
 
+use colloquy::store::Executor as _;
+
 use super::*;
 
 #[tokio::test]
@@ -90,5 +92,49 @@ async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
         let of_new = post_call(&new, &acme, call()).await;
         assert_eq!(url_of(&of_new).kid, "k2");
         assert_eq!(check(&old, &of_new), invalid);
+    }
+}
+
+/// The database's clock tells when a URL expires, so that the clock of no node ends a call early or keeps one.
+#[tokio::test]
+async fn calls_of_nodes_with_wrong_clocks_are_open_until_their_urls_expire() {
+    for database in TestDatabase::both().await {
+        let node = |name: &str, seconds: i64| {
+            let node = builder(&database).node(name);
+            node.wrong_by(seconds).start()
+        };
+        let right = node("right", 0).await;
+        let behind = node("behind", -600).await;
+        let ahead = node("ahead", 2 * 3_600).await;
+        let (acme, _) = right.acme_and_other().await;
+        let nodes = [&right, &behind, &ahead];
+        let mut made = Vec::new();
+        for node in nodes {
+            made.push(post_call(node, &acme, call()).await);
+        }
+        for node in nodes {
+            calls::sweep(&node.app.calls).await.unwrap();
+        }
+        for (call, node) in made.iter().flat_map(|call| nodes.map(|node| (call, node))) {
+            let id = bare_id(call);
+            let read = node.get(&acme.key, &format!("/v2/calls/{id}")).await;
+            let read = read.expect(200);
+            assert_eq!(read["data"]["state"], "starting");
+            let query = signed_query(read["data"]["signedUrl"].as_str().unwrap());
+            let checked = calls::check_session_url(&node.app.calls, &id, &query);
+            assert_eq!(checked, Ok(()));
+            let expired = calls::session_url(&node.app.calls, &id, query.exp - 302).unwrap();
+            let checked = calls::check_session_url(&node.app.calls, &id, &signed_query(&expired));
+            assert_eq!(checked, Err(CloseCode::UrlExpired));
+        }
+
+        let later = "UPDATE calls SET expires_at = expires_at - 302000";
+        right.app.store.db().execute(later).await.unwrap();
+        calls::sweep(&behind.app.calls).await.unwrap();
+        for call in &made {
+            let path = call["data"]["id"].as_str().unwrap();
+            let read = ahead.get(&acme.key, path).await.expect(200);
+            assert_eq!(read["data"]["state"], "error");
+        }
     }
 }

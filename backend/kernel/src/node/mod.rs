@@ -19,13 +19,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::bail;
+use anyhow::anyhow;
 use colloquy_base::clock::runtime_now;
 use colloquy_store::{Executor, StoreError};
 use tokio::time::sleep;
 
 pub use self::{database::DatabaseLock, folder::DataFolder};
-use self::{pulse::Pulse, store::Card};
+use self::{
+    pulse::Pulse,
+    store::{Beat, Card},
+};
 use crate::{Base, Kernel};
 
 /// How often a node says that it lives.
@@ -53,14 +56,17 @@ pub struct Node {
 
 /// Joins the installation. Nodes of the same name that came before are gone from now on: the lock on the data folder
 /// says that their process is dead, so nobody has to wait for their silence. One that runs on another folder is not:
-/// then this folder is a copy.
+/// then this folder is a copy of that, or that of this one.
 ///
 /// # Errors
-/// When the data folder is a copy of that of a living node, or the database fails.
+/// When a living node runs on a copy of the data folder, or on its original, or the database fails.
 pub(crate) async fn join(base: &Base, folder: DataFolder) -> anyhow::Result<Node> {
-    if folder.lock.is_some() && !folder.has_database {
-        refuse_copy(base, &folder).await?;
-    }
+    let silent = wait_for_silence(base, &folder).await?;
+    enter(base, folder, &silent).await
+}
+
+/// Stores the node, unless one of its name that runs on another folder has said that it lives since it was found `silent`.
+async fn enter(base: &Base, folder: DataFolder, silent: &[Beat]) -> anyhow::Result<Node> {
     let id = base.clock.new_id().to_string();
     let url = base.config.http.node_origin();
     let card = Card {
@@ -70,8 +76,14 @@ pub(crate) async fn join(base: &Base, folder: DataFolder) -> anyhow::Result<Node
         url: url.as_deref(),
     };
     let at = base.clock.database_now_ms();
+    let now = base.database_now_ms().await?;
     let transaction = base.store.begin().await?;
     if folder.lock.is_some() {
+        // A folder and its copy that start together come one after the other, and the second sees the first.
+        store::lock(&transaction, &folder.name).await?;
+        if has_beaten(silent, &elsewhere(&transaction, &folder, now).await?) {
+            return Err(refusal(&folder));
+        }
         store::end_earlier(&transaction, &folder.name, at).await?;
     }
     let beat = store::insert(&transaction, &card, at).await?;
@@ -90,41 +102,67 @@ pub(crate) async fn join(base: &Base, folder: DataFolder) -> anyhow::Result<Node
     })
 }
 
+/// Finds the nodes of this folder's name that may live and run on another folder; `now` is the database's time.
+async fn elsewhere(
+    db: &impl Executor,
+    folder: &DataFolder,
+    now: i64,
+) -> Result<Vec<Beat>, StoreError> {
+    let lost_before = now - LOST_AFTER.as_millis() as i64;
+    match &folder.place {
+        Some(place) if folder.lock.is_some() && !folder.has_database => {
+            store::elsewhere(db, &folder.name, place, lost_before).await
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// True if a heartbeat of `now` is later than those of an earlier look, `before`. One that is earlier went back with the clock.
+fn has_beaten(before: &[Beat], now: &[Beat]) -> bool {
+    let is_known = |beat: &Beat| {
+        let mut before = before.iter();
+        before.any(|it| it.id == beat.id && it.heartbeat_at >= beat.heartbeat_at)
+    };
+    !now.iter().all(is_known)
+}
+
 /// Looks whether a node of this folder's name runs on another folder: its heartbeat goes on. One that died a moment ago is
-/// told from it by its silence, which takes [`LOST_AFTER`] at most.
-async fn refuse_copy(base: &Base, folder: &DataFolder) -> anyhow::Result<()> {
-    let Some(place) = folder.place.as_deref() else {
-        return Ok(());
-    };
+/// told from it by its silence, which takes [`LOST_AFTER`] at most. Returns those that are silent and may count as living
+/// still.
+async fn wait_for_silence(base: &Base, folder: &DataFolder) -> anyhow::Result<Vec<Beat>> {
     let look = async || {
-        let lost_before = base.database_now_ms().await? - LOST_AFTER.as_millis() as i64;
-        store::elsewhere(base.store.db(), &folder.name, place, lost_before).await
+        let now = base.database_now_ms().await?;
+        elsewhere(base.store.db(), folder, now).await
     };
-    let first = look().await?;
-    if first.is_empty() {
-        return Ok(());
+    let mut last = look().await?;
+    if last.is_empty() {
+        return Ok(last);
     }
     let path = folder.path.display();
     tracing::warn!(
         name = folder.name,
-        "a node of the name that {path} has lived a moment ago on another folder; waiting until it is silent"
+        "a node of the name that {path} has lived a moment ago, on another folder or with a version that does not tell its folder; \
+         waiting until it is silent"
     );
     let begun = runtime_now();
-    while begun.elapsed() < LOST_AFTER {
+    while !last.is_empty() && begun.elapsed() < LOST_AFTER {
         sleep(LOOK_EVERY).await;
-        let now = look().await?;
-        if now.is_empty() {
-            break;
+        let next = look().await?;
+        if has_beaten(&last, &next) {
+            return Err(refusal(folder));
         }
-        if now.iter().any(|beat| !first.contains(beat)) {
-            bail!(
-                "store.dir: {path} is a copy of the folder of a node that runs ({name}); give this server a folder of its own, or remove \
-                 {path}/node-id and {path}/journal from the copy",
-                name = folder.name
-            );
-        }
+        last = next;
     }
-    Ok(())
+    Ok(last)
+}
+
+fn refusal(folder: &DataFolder) -> anyhow::Error {
+    anyhow!(
+        "store.dir: {path} is a copy of the folder of a node that runs ({name}), or the original of it; give one of them a folder of its \
+         own, or remove node-id and journal from the copy",
+        path = folder.path.display(),
+        name = folder.name
+    )
 }
 
 impl Node {
@@ -243,6 +281,14 @@ pub async fn lost_before(kernel: &Kernel) -> Result<i64, StoreError> {
     let now = kernel.database_now_ms().await?;
     let instant = kernel.clock.instant();
     Ok(kernel.node.pulse().lost_before(now, instant))
+}
+
+/// Returns the database's time, in milliseconds since 1970, without asking: that of the last heartbeat and what has passed
+/// since. A jump of its clock shows with the next heartbeat.
+#[must_use]
+pub fn expected_database_now_ms(kernel: &Kernel) -> i64 {
+    let of_test = kernel.clock.database_now_ms();
+    of_test.unwrap_or_else(|| kernel.node.pulse().expected(kernel.clock.instant()))
 }
 
 /// The SQL of the database's time in milliseconds since 1970, for what is compared with heartbeats: with

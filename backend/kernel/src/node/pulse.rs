@@ -78,12 +78,16 @@ impl Pulse {
         }
     }
 
+    /// The database's time at this instant, unless its clock has jumped since the last heartbeat.
+    pub(super) fn expected(&self, instant: Instant) -> i64 {
+        let passed = instant.saturating_duration_since(self.last_instant);
+        self.last.saturating_add(passed.as_millis() as i64)
+    }
+
     /// The time since which a living node has said so. `now` is the database's time at this instant.
     pub(super) fn lost_before(&self, now: i64, instant: Instant) -> i64 {
         let patience = LOST_AFTER.as_millis() as i64;
-        let passed = instant.saturating_duration_since(self.last_instant);
-        let expected = self.last.saturating_add(passed.as_millis() as i64);
-        if now.saturating_sub(expected) > DRIFT.as_millis() as i64 {
+        if now.saturating_sub(self.expected(instant)) > DRIFT.as_millis() as i64 {
             // It has jumped, as the next heartbeat will tell.
             return self.last - patience;
         }

@@ -1,8 +1,9 @@
 //! The SQL of nodes. Their times are the database's.
 
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Dialect, Executor, StoreError, statement};
 
 use super::pulse::DRIFT;
+use crate::CLOCKS_OFF;
 
 /// The SQL of the database's time, in place of which a test has the time that is bound here.
 pub(super) fn now(db: &impl Executor, place: usize) -> String {
@@ -40,6 +41,15 @@ pub(super) async fn insert(
     beat.ok_or_else(|| StoreError::other("the node was not stored"))
 }
 
+/// Holds the name of a node until the transaction ends, which on SQLite does so for all names.
+pub(super) async fn lock(db: &impl Executor, name: &str) -> Result<(), StoreError> {
+    if db.dialect() == Dialect::Postgres {
+        let sql = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+        db.execute(statement(sql, [name.into()])).await?;
+    }
+    Ok(())
+}
+
 pub(super) async fn end_earlier(
     db: &impl Executor,
     name: &str,
@@ -58,7 +68,8 @@ pub(super) struct Beat {
     pub(super) heartbeat_at: i64,
 }
 
-/// The nodes of this name that count as living and run on another folder than this one.
+/// The nodes of this name that count as living and run on another folder than this one. Earlier versions stored no folder,
+/// and heartbeats of the node's own clock: such a node may run on another one, and be heard of late.
 pub(super) async fn elsewhere(
     db: &impl Executor,
     name: &str,
@@ -66,8 +77,15 @@ pub(super) async fn elsewhere(
     lost_before: i64,
 ) -> Result<Vec<Beat>, StoreError> {
     let sql = "SELECT id, heartbeat_at FROM nodes \
-               WHERE name = $1 AND place <> $2 AND ended_at IS NULL AND heartbeat_at >= $3";
-    let values = [name.into(), place.into(), lost_before.into()];
+               WHERE name = $1 AND ended_at IS NULL \
+               AND ((place <> $2 AND heartbeat_at >= $3) OR (place IS NULL AND heartbeat_at >= $4))";
+    let lost_before_by_own_clock = lost_before - CLOCKS_OFF.as_millis() as i64;
+    let values = [
+        name.into(),
+        place.into(),
+        lost_before.into(),
+        lost_before_by_own_clock.into(),
+    ];
     db.fetch_all(statement(sql, values)).await
 }
 

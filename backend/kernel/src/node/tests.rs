@@ -4,10 +4,12 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use colloquy_config::{Config, Secret, StoreConfig};
+use colloquy_store::statement;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::*;
+use crate::CLOCKS_OFF;
 
 /// A machine's clock that is 45 s behind.
 #[derive(Debug)]
@@ -44,7 +46,8 @@ fn config(dir: &Path, node: &str) -> StoreConfig {
     }
 }
 
-async fn kernel(store: StoreConfig, clock: Arc<dyn Clock>) -> anyhow::Result<Kernel> {
+/// What a node starts with: its database, migrated, and its folder.
+async fn base(store: StoreConfig, clock: Arc<dyn Clock>) -> anyhow::Result<(Base, DataFolder)> {
     let folder = DataFolder::claim(&store, &*clock).await?;
     let opened = store.open().await?;
     opened.migrate().await?;
@@ -52,7 +55,31 @@ async fn kernel(store: StoreConfig, clock: Arc<dyn Clock>) -> anyhow::Result<Ker
         store,
         ..Config::default()
     };
-    Kernel::open(Base::new(config, opened, clock), folder).await
+    Ok((Base::new(config, opened, clock), folder))
+}
+
+async fn kernel(store: StoreConfig, clock: Arc<dyn Clock>) -> anyhow::Result<Kernel> {
+    let (base, folder) = base(store, clock).await?;
+    Kernel::open(base, folder).await
+}
+
+/// What a start is refused with while this goes on: `beat` stores a heartbeat.
+async fn refused(
+    start: impl Future<Output = anyhow::Result<Kernel>>,
+    clock: &ManualClock,
+    beat: impl AsyncFn(),
+) -> String {
+    let beating = async {
+        for _ in 0..10_000 {
+            sleep(Duration::from_millis(5)).await;
+            clock.advance(Duration::from_millis(5));
+            beat().await;
+        }
+    };
+    tokio::select! {
+        started = start => started.unwrap_err().to_string(),
+        () = beating => panic!("it waits"),
+    }
 }
 
 /// Whether this node counts as living for that one.
@@ -61,7 +88,7 @@ async fn lives(node: &Kernel, judge: &Kernel) -> bool {
     let sql = format!("SELECT COUNT(*) FROM ({LIVING} AND id = $2)");
     let values = [before.into(), node.node.id.as_str().into()];
     let found = judge.store.db();
-    let found = found.fetch_count(colloquy_store::statement(sql, values));
+    let found = found.fetch_count(statement(sql, values));
     found.await.unwrap() == 1
 }
 
@@ -87,17 +114,8 @@ async fn a_copy_of_a_living_nodes_folder_is_refused_and_a_killed_process_starts_
     let file = |node: &str| dir.path().join(node).join("node-id");
     std::fs::copy(file("original"), file("copy")).unwrap();
 
-    let beating = async {
-        for _ in 0..10_000 {
-            sleep(Duration::from_millis(5)).await;
-            clock.advance(Duration::from_millis(5));
-            heartbeat(&original).await.unwrap();
-        }
-    };
-    let refused = tokio::select! {
-        started = start("copy") => started.unwrap_err().to_string(),
-        () = beating => panic!("the copy waits"),
-    };
+    let beat = async || heartbeat(&original).await.unwrap();
+    let refused = refused(start("copy"), &clock, beat).await;
     let copy = dir.path().join("copy");
     assert!(
         refused.contains(&format!("{} is a copy", copy.display())),
@@ -133,6 +151,97 @@ async fn a_copy_starts_once_the_node_is_silent() {
     // It was cut off, and is not dead: it lives again, and with it what it runs.
     heartbeat(&original).await.unwrap();
     assert!(lives(&original, &copy).await);
+}
+
+#[tokio::test]
+async fn a_copy_of_the_folder_of_a_living_node_of_an_earlier_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = manual();
+    let start = |node: &str| kernel(config(dir.path(), node), clock.clone());
+    let other = start("other").await.unwrap();
+    let copy = dir.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    std::fs::write(copy.join("node-id"), "known\n").unwrap();
+    // It stored no place, and its own clock, which is behind.
+    let run = async |sql: &'static str| {
+        let values = [(clock.now_ms() - 45_000).into()];
+        let done = other.store.db().execute(statement(sql, values));
+        assert_eq!(done.await.unwrap(), 1);
+    };
+    run("INSERT INTO nodes (id, name, started_at, heartbeat_at) VALUES ('earlier', 'known', $1, $1)")
+        .await;
+    let beat = async || run("UPDATE nodes SET heartbeat_at = $1 WHERE id = 'earlier'").await;
+    let refused = refused(start("copy"), &clock, beat).await;
+    let expected = format!("{} is a copy", copy.display());
+    assert!(refused.contains(&expected), "{refused}");
+    let ended = "SELECT COUNT(*) FROM nodes WHERE ended_at IS NOT NULL";
+    let ended = other.store.db().fetch_count(ended);
+    assert_eq!(ended.await.unwrap(), 0);
+
+    clock.advance(LOST_AFTER + CLOCKS_OFF);
+    assert_eq!(start("copy").await.unwrap().node.name, "known");
+}
+
+#[tokio::test]
+async fn of_a_folder_and_a_copy_that_was_made_while_its_node_was_down_the_second_is_refused() {
+    for (first, second) in [("original", "copy"), ("copy", "original")] {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = manual();
+        let start = |node: &str| kernel(config(dir.path(), node), clock.clone());
+        drop(start("original").await.unwrap());
+        std::fs::create_dir(dir.path().join("copy")).unwrap();
+        let file = |node: &str| dir.path().join(node).join("node-id");
+        std::fs::copy(file("original"), file("copy")).unwrap();
+        clock.advance(LOST_AFTER + Duration::from_secs(1));
+        let running = start(first).await.unwrap();
+        let beat = async || heartbeat(&running).await.unwrap();
+        let refused = refused(start(second), &clock, beat).await;
+        let folder = dir.path().join(second);
+        let expected = format!("store.dir: {} is a copy", folder.display());
+        assert!(refused.starts_with(&expected), "{refused}");
+        assert!(refused.contains("or the original"), "{refused}");
+        assert!(lives(&running, &running).await);
+    }
+}
+
+#[tokio::test]
+async fn of_a_folder_and_a_copy_that_start_together_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = manual();
+    let prepare = async |node: &str| {
+        let store = config(dir.path(), node);
+        std::fs::create_dir(&store.dir).unwrap();
+        std::fs::write(store.dir.join("node-id"), "known\n").unwrap();
+        base(store, clock.clone()).await.unwrap()
+    };
+    let (one, folder_of_one) = prepare("one").await;
+    let (two, folder_of_two) = prepare("two").await;
+    // Neither has joined when the other looks.
+    let silent_for_one = wait_for_silence(&one, &folder_of_one).await.unwrap();
+    let silent_for_two = wait_for_silence(&two, &folder_of_two).await.unwrap();
+    let joined = enter(&one, folder_of_one, &silent_for_one).await.unwrap();
+    assert_eq!(joined.name, "known");
+    let refused = enter(&two, folder_of_two, &silent_for_two).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("two is a copy"), "{refused}");
+    let living = "SELECT COUNT(*) FROM nodes WHERE ended_at IS NULL";
+    let living = one.store.db().fetch_count(living);
+    assert_eq!(living.await.unwrap(), 1);
+}
+
+#[test]
+fn only_a_later_heartbeat_is_a_sign_of_life() {
+    let beat = |id: &str, heartbeat_at| Beat {
+        id: id.to_owned(),
+        heartbeat_at,
+    };
+    let before = [beat("a", 10), beat("b", 20)];
+    assert!(!has_beaten(&before, &before));
+    assert!(!has_beaten(&before, &[]));
+    assert!(!has_beaten(&before, &[beat("b", 19)]));
+    assert!(has_beaten(&before, &[beat("b", 21)]));
+    assert!(has_beaten(&before, &[beat("b", 20), beat("c", 1)]));
+    assert!(has_beaten(&[], &[beat("c", 1)]));
 }
 
 #[tokio::test]
