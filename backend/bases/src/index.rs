@@ -18,6 +18,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use colloquy_blobs::ObjectError;
 use colloquy_index::search::{Change, IndexError, IndexedDocument, SearchIndex, Space};
 use colloquy_store::{Dialect, Executor as _, StoreError};
 use tokio::{
@@ -454,14 +455,9 @@ async fn file(
 ) -> anyhow::Result<Result<Option<bytes::Bytes>, Refusal>> {
     match bases.blobs.read_whole(&manifest.blob, u64::MAX).await {
         Ok(bytes) => Ok(Ok(Some(bytes))),
-        Err(colloquy_blobs::ObjectError::Missing) => {
-            let now =
-                store::manifest_of(bases.store.db(), &manifest.document_id, manifest.profile_id);
-            match now.await? {
-                Some(blob) if blob != manifest.blob => return Ok(Ok(None)),
-                None => return Ok(Ok(None)),
-                Some(_) => {}
-            }
+        // It was given up in the transaction that put another one, or none, in its place.
+        Err(ObjectError::Missing) => Ok(Ok(None)),
+        Err(ObjectError::Lost) => {
             // A place without any file is the wrong one, such as a disk that is not mounted.
             for other in store::other_manifests(bases.store.db(), &manifest.blob).await? {
                 if bases.blobs.read(&other).await.is_ok() {
@@ -473,7 +469,7 @@ async fn file(
                 manifest.document_id
             )
         }
-        Err(colloquy_blobs::ObjectError::Damaged) => Ok(Err(DAMAGED)),
+        Err(ObjectError::Damaged) => Ok(Err(DAMAGED)),
         Err(error) => Err(error.into()),
     }
 }
