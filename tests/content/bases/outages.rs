@@ -334,7 +334,7 @@ async fn an_index_applies_removals_only_while_the_disk_is_low() {
     // An index follows when it is searched.
     eventually("the addition waits", async || {
         let found = found_first(&second, "graze").await;
-        assert_eq!(found.as_deref(), Some(""));
+        assert_ne!(found, Some(zebras.clone()));
         degraded().is_some()
     })
     .await;
