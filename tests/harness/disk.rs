@@ -66,6 +66,15 @@ impl SmallDisk {
         Ballast(path)
     }
 
+    /// Leaves only so many bytes on it, in whole pages.
+    pub fn fill_but(&self, free: u64) -> Ballast {
+        let ballast = self.fill();
+        let file = OpenOptions::new().write(true).open(&ballast.0).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length - free).unwrap();
+        ballast
+    }
+
     /// The place of a file on it.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {

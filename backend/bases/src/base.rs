@@ -1,6 +1,6 @@
 //! Knowledge bases.
 
-use colloquy_accounts::{Tenant, partner_exists};
+use colloquy_accounts::{Tenant, hold_partner, partner_exists};
 use colloquy_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -96,6 +96,8 @@ pub(crate) async fn create(
     };
     let most = bases.config.knowledge.max_bases;
     let transaction = bases.store.begin().await?;
+    // Nobody else adds one before this transaction ends.
+    hold_partner(&transaction, tenant).await?;
     if !partner_exists(&transaction, tenant).await? {
         return Err(BaseError::NotFound("Partner"));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::{NoRoom, ObjectError};
+use colloquy_blobs::NoRoom;
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
@@ -292,7 +292,7 @@ impl Digitize {
         };
         let most = bases.config.knowledge.max_file_bytes;
         let file = match bases.blobs.local(&blob, most).await {
-            Err(error @ ObjectError::Damaged) => return Ok(Outcome::None(error.to_string())),
+            Err(error) if error.is_damage() => return Ok(Outcome::None(error.to_string())),
             file => file?,
         };
         let input = Input::File(file.path().to_owned());

@@ -5,11 +5,14 @@
 //! after is applied in order. So any number of nodes find the same, and an index that is lost, or has missed too much, is made again without
 //! anything being embedded again. An index that nodes share is changed by one of them at a time, and the others look how far it has come.
 //!
+//! While the disk is low, additions to the index of a node wait, and removals are made ([`held`]).
+//!
 //! An index whose files are damaged is made again in the same way. Until it is complete it is not searched, since it would find too little.
 //!
 //! A server without documents opens no index.
 
 mod condition;
+mod held;
 mod open;
 
 use std::{
@@ -18,6 +21,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use colloquy_blobs::ObjectError;
 use colloquy_index::search::{Change, IndexError, IndexedDocument, SearchIndex, Space};
 use colloquy_store::{Dialect, Executor as _, StoreError};
 use tokio::{
@@ -28,7 +32,11 @@ use tokio::{
 use uuid::Uuid;
 
 pub(crate) use self::condition::IndexAway;
-use self::{condition::Condition, open::OpenIndex};
+use self::{
+    condition::Condition,
+    held::{Additions, Reached},
+    open::OpenIndex,
+};
 use super::{
     Bases,
     embedding::Manifest,
@@ -63,8 +71,7 @@ struct Parts {
     /// Held while changes are applied.
     applying: Mutex<()>,
     changed: Notify,
-    /// The last change that is in the index.
-    position: watch::Sender<i64>,
+    reached: watch::Sender<Reached>,
     condition: StdMutex<Condition>,
 }
 
@@ -74,7 +81,7 @@ impl Default for NodeIndex {
             open: OnceCell::new(),
             applying: Mutex::default(),
             changed: Notify::new(),
-            position: watch::Sender::new(0),
+            reached: watch::Sender::default(),
             condition: StdMutex::default(),
         }))
     }
@@ -95,6 +102,8 @@ impl NodeIndex {
             let failure = advanced.as_ref().err().map(|error| format!("{error:#}"));
             self.condition().follow(failure);
             let pause = match advanced {
+                // It is looked for space.
+                Ok(()) if self.condition().is_held() => WAIT,
                 Ok(()) => look_again,
                 Err(error) => {
                     tracing::warn!("the index does not follow: {error:#}");
@@ -109,8 +118,8 @@ impl NodeIndex {
         }
     }
 
-    /// The index with all that was changed until now, or, when that takes longer than `patience`, with what it has. `None`: nothing was ever
-    /// embedded.
+    /// The index with all that was changed until now, or, when that takes longer than `patience`, with what it has. Additions that wait for space
+    /// on the disk are not waited for. `None`: nothing was ever embedded.
     ///
     /// # Errors
     /// [`IndexAway`] when the index cannot be opened, or is being made again and not complete yet.
@@ -123,10 +132,11 @@ impl NodeIndex {
         if last == 0 {
             return Ok(None);
         }
-        let mut position = self.0.position.subscribe();
-        if *position.borrow() < last {
+        let mut reached = self.0.reached.subscribe();
+        if reached.borrow().removals < last {
             self.wake();
-            let _ = timeout(patience, position.wait_for(|position| *position >= last)).await;
+            let has_all = |reached: &Reached| reached.removals >= last;
+            let _ = timeout(patience, reached.wait_for(has_all)).await;
         }
         match self.0.open.get() {
             Some(open) if self.condition().is_searchable() => Ok(Some(open.index())),
@@ -188,7 +198,7 @@ impl NodeIndex {
         if self.condition().is_damaged() {
             let last = store::sequence(bases.store.db()).await?.last;
             open.clear().await?;
-            self.0.position.send_replace(0);
+            self.0.reached.send_replace(Reached::default());
             self.condition().begin_making(last);
         }
         Ok(())
@@ -196,11 +206,11 @@ impl NodeIndex {
 
     /// Says that the index has come to this change.
     fn reach(&self, position: i64) {
-        // Before the position, for which searches wait.
+        // Before what searches wait for.
         if self.condition().reach(position) {
             tracing::info!("the search index is complete");
         }
-        self.0.position.send_replace(position);
+        self.0.reached.send_replace(Reached::all(position));
     }
 
     /// Applies the changes that are not in the index yet.
@@ -212,35 +222,47 @@ impl NodeIndex {
             return Ok(());
         }
         let open = self.open(bases, last).await?;
-        let mut position = *self.0.position.borrow();
-        if let Some(reached) = open.position().await? {
-            if reached < position {
+        let mut reached = *self.0.reached.borrow();
+        if let Some(position) = open.position().await? {
+            if position < reached.position {
                 // Another node makes it again.
                 self.condition().begin_making(last);
             }
-            position = reached;
+            reached = Reached::all(position);
             self.reach(position);
         }
         // Read after the position, so that an index that is ahead is one of another past, such as before a backup was put back.
         let sequence = store::sequence(db).await?;
-        if position == sequence.last {
+        if reached.position == sequence.last {
+            self.condition().hold(false);
             return Ok(());
         }
-        let Some((mut turn, after)) = open.turn(bases, position).await? else {
+        let Some((mut turn, after)) = open.turn(bases, reached.position).await? else {
             return self.watch(open, sequence.last).await;
         };
-        position = after;
-        while position < sequence.last {
-            anyhow::ensure!(turn.holds().await, "another node may make the changes now");
-            let mut manifests =
-                store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
-            let next = round(&mut manifests, sequence.last);
-            let removals = store::removals(db, position, next).await?;
-            apply(bases, open.index(), &steps(manifests, removals)).await?;
-            position = next;
-            open.note(position).await?;
-            self.reach(position);
+        if after != reached.position {
+            reached = Reached::all(after);
         }
+        let (mut additions, mut from) = Additions::begin(bases, open, reached).await;
+        while from < sequence.last {
+            anyhow::ensure!(turn.holds().await, "another node may make the changes now");
+            let mut manifests = store::changed_manifests(db, from, sequence.last, AT_ONCE).await?;
+            let next = round(&mut manifests, sequence.last);
+            additions.hold(bases, open, &mut manifests).await;
+            let removals = store::removals(db, from, next).await?;
+            apply(bases, open.index(), &steps(manifests, removals)).await?;
+            from = next;
+            if additions.is_held() {
+                self.0
+                    .reached
+                    .send_modify(|reached| reached.removals = from);
+            } else {
+                open.note(from).await?;
+                self.reach(from);
+            }
+        }
+        let is_held = additions.end(bases);
+        self.condition().hold(is_held);
         Ok(())
     }
 
@@ -454,14 +476,9 @@ async fn file(
 ) -> anyhow::Result<Result<Option<bytes::Bytes>, Refusal>> {
     match bases.blobs.read_whole(&manifest.blob, u64::MAX).await {
         Ok(bytes) => Ok(Ok(Some(bytes))),
-        Err(colloquy_blobs::ObjectError::Missing) => {
-            let now =
-                store::manifest_of(bases.store.db(), &manifest.document_id, manifest.profile_id);
-            match now.await? {
-                Some(blob) if blob != manifest.blob => return Ok(Ok(None)),
-                None => return Ok(Ok(None)),
-                Some(_) => {}
-            }
+        // It was given up in the transaction that put another one, or none, in its place.
+        Err(ObjectError::Missing) => Ok(Ok(None)),
+        Err(ObjectError::Lost) => {
             // A place without any file is the wrong one, such as a disk that is not mounted.
             for other in store::other_manifests(bases.store.db(), &manifest.blob).await? {
                 if bases.blobs.read(&other).await.is_ok() {
@@ -473,7 +490,7 @@ async fn file(
                 manifest.document_id
             )
         }
-        Err(colloquy_blobs::ObjectError::Damaged) => Ok(Err(DAMAGED)),
+        Err(ObjectError::Damaged) => Ok(Err(DAMAGED)),
         Err(error) => Err(error.into()),
     }
 }

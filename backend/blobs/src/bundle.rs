@@ -19,7 +19,7 @@ use zip::{
 
 use super::{BlobKey, Blobs, ObjectError, OpenFile};
 
-/// A ZIP file as it comes: a text, which has this name, and files by theirs. Files that are not there any more are left out.
+/// A ZIP file as it comes: a text, which has this name, and files by theirs. Files that were given up are left out.
 pub fn bundle(
     blobs: Blobs,
     text: (&'static str, String),
@@ -153,7 +153,7 @@ impl Bundle {
                     zip.start_file(name, options)?;
                     self.open = Some(open);
                 }
-                // It was replaced or deleted a moment ago.
+                // It was replaced or deleted a moment ago. One that is lost is no reason to send less.
                 Err(ObjectError::Missing) => {}
                 Err(error) => return Err(error.into()),
             }

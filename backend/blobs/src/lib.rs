@@ -5,7 +5,8 @@
 //! transaction that refers to it keeps it ([`Blobs::keep`]), and *doomed* once nothing does ([`Blobs::doom`]). A sweeper removes
 //! what is doomed, and what stayed pending because its process died.
 //!
-//! A file that is kept is compared with its length and its hash when it is read ([`ObjectError::Damaged`]).
+//! A file that is kept is compared with its length and its hash when it is read ([`ObjectError::Damaged`]), and is lost when it is not there
+//! ([`ObjectError::Lost`]).
 //!
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
@@ -395,7 +396,8 @@ impl Blobs {
     /// When it is not there, has another length than it was written with, or cannot be read.
     pub async fn read(&self, key: &BlobKey) -> Result<OpenFile, ObjectError> {
         let expected = self.expected(key).await?;
-        let open = self.0.objects.read(key).await?;
+        let open = self.0.objects.read(key).await;
+        let open = self.found(key, open).await?;
         self.compare_length(key, &expected, open.bytes)?;
         Ok(self.verifying(key, expected, open))
     }
@@ -406,8 +408,8 @@ impl Blobs {
     /// When it is not there, is larger, is not what was written, or cannot be read.
     pub async fn read_whole(&self, key: &BlobKey, most: u64) -> Result<Bytes, ObjectError> {
         let expected = self.expected(key).await?;
-        let read = self.0.objects.read_whole(key, most, expected.bytes);
-        let bytes = match read.await? {
+        let read = self.0.objects.read_whole(key, most, expected.bytes).await;
+        let bytes = match self.found(key, read).await? {
             Ok(bytes) => bytes,
             Err(length) => {
                 self.compare_length(key, &expected, length)?;
@@ -428,7 +430,7 @@ impl Blobs {
         Ok(bytes)
     }
 
-    /// How many files this process knows to be damaged.
+    /// How many files this process knows to be damaged or lost.
     #[must_use]
     pub fn damaged(&self) -> usize {
         self.0.verified.damaged_count()
@@ -485,7 +487,7 @@ impl Blobs {
     }
 
     /// Removes what is doomed or was pending for too long, and copies that nobody reads any more, and says how many files the first
-    /// were.
+    /// were. Lost files are looked for again.
     ///
     /// # Errors
     /// The failure of the database or of the place.
@@ -505,6 +507,7 @@ impl Blobs {
                 verified.forget(&key);
             }
         }
+        self.forget_found().await;
         let now = base.clock.now_ms();
         let mut given_up = abandoned.take();
         while let Some(key) = given_up.pop() {

@@ -66,7 +66,7 @@ impl Blobs {
                     })
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    Err(ObjectError::Missing)
+                    self.found(key, Err(ObjectError::Missing)).await
                 }
                 Err(error) => Err(failed(error)),
             };

@@ -57,9 +57,12 @@ pub enum OpenError {
 /// Why a file could not be stored, read or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// It is not there.
+    /// It is not there: it was given up, or nobody keeps it yet.
     #[error("the file is not there")]
     Missing,
+    /// It is not there although it is kept.
+    #[error("the file is damaged: it is kept and not there")]
+    Lost,
     /// It is not what was written: it is shorter or longer, or its hash is another.
     #[error("the file is damaged: it is not what was stored")]
     Damaged,
@@ -72,6 +75,12 @@ pub enum ObjectError {
 }
 
 impl ObjectError {
+    /// True if what was stored cannot be had any more: the file is lost, or is not what was written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Lost | Self::Damaged)
+    }
+
     pub(super) fn other(reason: impl Into<String>) -> Self {
         Self::Failed(reason.into())
     }

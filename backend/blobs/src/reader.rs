@@ -54,7 +54,10 @@ impl Read for BlobReader {
         if self.rest().is_empty() {
             let end = self.bytes.min(self.position + PIECE);
             let range = self.position..end;
-            let read = self.blobs.0.objects.read_range(&self.key, range);
+            let read = async {
+                let read = self.blobs.0.objects.read_range(&self.key, range).await;
+                self.blobs.found(&self.key, read).await
+            };
             self.piece = self.runtime.block_on(read).map_err(io::Error::other)?;
             if self.piece.len() as u64 != end - self.position {
                 let key = &self.key;

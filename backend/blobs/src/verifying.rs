@@ -1,10 +1,10 @@
 //! Compares what is read of a file with the length and the hash that it was written with.
 //!
-//! A disk or a bucket may give back less than it was given, or something else. Nobody gets such a file as if it was whole: reading it fails, at the
-//! latest in the place of its last piece.
+//! A disk or a bucket may give back less than it was given, something else, or nothing. Nobody gets such a file as if it was whole: reading it fails,
+//! at the latest in the place of its last piece.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
@@ -31,23 +31,37 @@ pub(super) struct Expected {
 /// What this process knows of files that it has read.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
-    damaged: Mutex<BTreeSet<String>>,
+    /// The damaged files; true for one that was not there when it was read last.
+    damaged: Mutex<BTreeMap<String, bool>>,
     /// Files of a folder that were read to their end, with the time at which each was changed last.
     whole: Mutex<HashMap<BlobKey, SystemTime>>,
 }
 
 impl Verified {
-    /// Says in the log, once, that a file is damaged.
+    /// Says in the log, once, that a file is not what was written.
     pub(super) fn report(&self, key: &BlobKey, why: &str) -> ObjectError {
-        let mut damaged = lock(&self.damaged);
-        if damaged.len() < MOST_DAMAGED && damaged.insert(key.as_str().to_owned()) {
-            tracing::error!(%key, "a file is damaged: {why}");
-            metrics::counter!("colloquy_damaged_files_total").increment(1);
-        }
+        self.note_damage(key, false, why);
         ObjectError::Damaged
     }
 
-    /// Notes that a file is whole, which may have been damaged.
+    /// Says in the log, once, that a file is lost.
+    fn report_lost(&self, key: &BlobKey) -> ObjectError {
+        self.note_damage(key, true, "it is kept and not there");
+        ObjectError::Lost
+    }
+
+    fn note_damage(&self, key: &BlobKey, is_lost: bool, why: &str) {
+        let mut damaged = lock(&self.damaged);
+        if let Some(was_lost) = damaged.get_mut(key.as_str()) {
+            *was_lost = is_lost;
+        } else if damaged.len() < MOST_DAMAGED {
+            damaged.insert(key.as_str().to_owned(), is_lost);
+            tracing::error!(%key, "a file is damaged: {why}");
+            metrics::counter!("colloquy_damaged_files_total").increment(1);
+        }
+    }
+
+    /// Notes that a file is whole, or there again, which may have been damaged.
     fn repaired(&self, key: &BlobKey) {
         lock(&self.damaged).remove(key.as_str());
     }
@@ -61,7 +75,13 @@ impl Verified {
     /// The damaged files.
     pub(super) fn damaged(&self) -> Vec<BlobKey> {
         let damaged = lock(&self.damaged);
-        damaged.iter().cloned().map(BlobKey::of_row).collect()
+        damaged.keys().cloned().map(BlobKey::of_row).collect()
+    }
+
+    fn lost(&self) -> Vec<BlobKey> {
+        let damaged = lock(&self.damaged);
+        let lost = damaged.iter().filter(|(_, is_lost)| **is_lost);
+        lost.map(|(key, _)| BlobKey::of_row(key.clone())).collect()
     }
 
     pub(super) fn damaged_count(&self) -> usize {
@@ -123,6 +143,34 @@ impl Reading {
 }
 
 impl Blobs {
+    /// Tells a file that is lost from one that was given up, where there is none.
+    pub(super) async fn found<T>(
+        &self,
+        key: &BlobKey,
+        read: Result<T, ObjectError>,
+    ) -> Result<T, ObjectError> {
+        if !matches!(read, Err(ObjectError::Missing)) {
+            return read;
+        }
+        // Looked up after it was not found: it may have been given up and removed in between, by another node as well.
+        match self.expected(key).await?.bytes {
+            Some(_) => Err(self.0.verified.report_lost(key)),
+            None => read,
+        }
+    }
+
+    /// Forgets that files were lost that are there again, as those of a disk that is mounted late. What is in them is compared when they are read.
+    pub(super) async fn forget_found(&self) {
+        for key in self.0.verified.lost() {
+            match self.0.objects.read(&key).await {
+                Ok(_) => self.0.verified.repaired(&key),
+                Err(ObjectError::Missing) => {}
+                // The place of files is away, and would be for the others.
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Compares what was read with what is expected.
     pub(super) fn compare(
         &self,

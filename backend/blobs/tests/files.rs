@@ -7,7 +7,11 @@
     reason = "a test that cannot go on should say where"
 )]
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use colloquy_base::{
@@ -20,7 +24,9 @@ use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, StoreError, statement};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{
-    ObjectStore as _, ObjectStoreExt as _, aws::AmazonS3Builder, path::Path as ObjectPath,
+    ObjectStore as _, ObjectStoreExt as _,
+    aws::{AmazonS3, AmazonS3Builder},
+    path::Path as ObjectPath,
 };
 use tempfile::TempDir;
 use url::Url;
@@ -241,20 +247,47 @@ in_both!(files_go_with_their_partner, |place| {
 });
 
 impl Place {
-    /// Puts other bytes in the place of a file, as a disk or a bucket may do that fails.
-    async fn damage(&self, written: &Written, bytes: &[u8]) {
-        let Some(url) = &self.bucket else {
-            let path = self.folder.path().join("blobs").join(written.key.as_str());
-            std::fs::write(path, bytes).unwrap();
-            return;
-        };
+    /// Where a file is in a bucket; `None` for a folder.
+    fn object(&self, written: &Written) -> Option<(AmazonS3, ObjectPath)> {
+        let url = self.bucket.as_ref()?;
         let bucket = AmazonS3Builder::from_env().with_bucket_name(url.host_str().unwrap());
         let prefix = ObjectPath::from_url_path(url.path()).unwrap();
         let key = ObjectPath::from(written.key.as_str());
         let path: ObjectPath = prefix.parts().chain(key.parts()).collect();
-        let payload = object_store::PutPayload::from(bytes.to_vec());
-        let bucket = bucket.build().unwrap();
-        bucket.put(&path, payload).await.unwrap();
+        Some((bucket.build().unwrap(), path))
+    }
+
+    /// Where a file is in the folder.
+    fn path(&self, written: &Written) -> PathBuf {
+        self.folder.path().join("blobs").join(written.key.as_str())
+    }
+
+    /// Puts other bytes in the place of a file, as a disk or a bucket may do that fails.
+    async fn damage(&self, written: &Written, bytes: &[u8]) {
+        match self.object(written) {
+            Some((bucket, path)) => {
+                let payload = object_store::PutPayload::from(bytes.to_vec());
+                bucket.put(&path, payload).await.unwrap();
+            }
+            None => std::fs::write(self.path(written), bytes).unwrap(),
+        }
+    }
+
+    /// Takes a file away, as a disk or a bucket may do that fails.
+    async fn lose(&self, written: &Written) {
+        match self.object(written) {
+            Some((bucket, path)) => bucket.delete(&path).await.unwrap(),
+            None => std::fs::remove_file(self.path(written)).unwrap(),
+        }
+    }
+
+    /// Gives a file up, and removes it.
+    async fn give_up(&self, written: &Written) {
+        let transaction = self.base.store.begin().await.unwrap();
+        let keys = [written.key.clone()];
+        self.blobs.doom(&transaction, &keys).await.unwrap();
+        transaction.commit().await.unwrap();
+        self.blobs.sweep().await.unwrap();
     }
 
     /// The bytes that a reader gets of a file until it breaks off.
@@ -309,15 +342,51 @@ in_both!(a_damaged_file_is_never_served_as_complete, |place| {
     // One that goes is no reason to complain any more.
     place.damage(&written, &altered).await;
     place.served(&written).await.1.unwrap_err();
-    let transaction = place.base.store.begin().await.unwrap();
-    let keys = [written.key.clone()];
-    place.blobs.doom(&transaction, &keys).await.unwrap();
-    transaction.commit().await.unwrap();
-    place.blobs.sweep().await.unwrap();
+    place.give_up(&written).await;
     assert_eq!(place.blobs.damaged(), 0);
 });
 
-/// A bundle is sent while it is made, so it breaks off where a file in it is damaged.
+in_both!(a_kept_file_that_is_gone_is_lost_until_it_is_back, |place| {
+    let written = place.write(b"hello").await;
+    place.lose(&written).await;
+    // Nobody has kept it yet.
+    let pending = place.read(&written).await;
+    assert!(matches!(pending, Err(ObjectError::Missing)), "{pending:?}");
+    assert_eq!(place.blobs.damaged(), 0);
+
+    place.keep(&written).await.unwrap();
+    for _ in 0..2 {
+        let (served, ended) = place.served(&written).await;
+        assert_eq!(served, 0);
+        assert!(matches!(ended, Err(ObjectError::Lost)), "{ended:?}");
+        let whole = place.read(&written).await;
+        assert!(matches!(whole, Err(ObjectError::Lost)), "{whole:?}");
+        let local = place.blobs.local(&written.key, 5).await;
+        assert!(matches!(local, Err(ObjectError::Lost)), "{local:?}");
+        let beginning = place.blobs.beginning(&written.key, 5, 5).await;
+        let told = beginning.unwrap_err().to_string();
+        assert!(told.contains("kept and not there"), "{told}");
+        assert_eq!(place.blobs.damaged(), 1);
+        place.blobs.sweep().await.unwrap();
+        assert_eq!(place.blobs.damaged(), 1);
+    }
+
+    // A disk is mounted late: nobody has to read the file before that is known.
+    place.damage(&written, b"hello").await;
+    place.blobs.sweep().await.unwrap();
+    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.read(&written).await.unwrap(), "hello");
+
+    // One that is given up is not missed.
+    place.lose(&written).await;
+    place.read(&written).await.unwrap_err();
+    place.give_up(&written).await;
+    assert_eq!(place.blobs.damaged(), 0);
+    let gone = place.read(&written).await;
+    assert!(matches!(gone, Err(ObjectError::Missing)), "{gone:?}");
+});
+
+/// A bundle is sent while it is made, so it breaks off where a file in it is damaged or lost. It leaves out those that were given up.
 #[tokio::test]
 async fn a_bundle_breaks_off_at_a_damaged_file() {
     let place = Place::in_folder().await;
@@ -335,6 +404,14 @@ async fn a_bundle_breaks_off_at_a_damaged_file() {
         broken,
         Err(BundleError::Object(ObjectError::Damaged))
     ));
+    place.lose(&written).await;
+    let broken = bundle().await;
+    assert!(matches!(
+        broken,
+        Err(BundleError::Object(ObjectError::Lost))
+    ));
+    place.give_up(&written).await;
+    bundle().await.unwrap();
 }
 
 /// Files from before hashes were kept have their length alone.

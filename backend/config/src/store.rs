@@ -33,7 +33,8 @@ pub struct StoreConfig {
     pub search_url: Option<Secret>,
     /// Free space reserved for deletion on the disks of the data folder, an SQLite database and the files, in bytes, at most 10 % of a disk, or
     /// 64 MiB of the disk of an SQLite database, whose log needs as much. A disk of less than twice its reserve is refused at start.
-    /// Uploads that would use the reserve are rejected with 507; other writes are rejected once half of it is used.
+    /// Uploads that would use the reserve are rejected with 507; other writes are rejected, and additions to the search index wait, once half of it is
+    /// used.
     pub disk_reserve_bytes: u64,
     /// The most database connections, at least 2; the ledger may have one more, and a shared index has as many of its own.
     pub max_connections: u32,

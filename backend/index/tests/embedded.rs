@@ -383,6 +383,38 @@ async fn the_best_of_several_segments_are_the_best_of_all() {
     }
 }
 
+/// Merging takes space on a disk, which is told by the files of segments.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_are_merged_unless_that_is_held_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = open(folder.path()).unwrap();
+    let segments = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let stores = paths.filter(|path| path.extension().is_some_and(|kind| kind == "store"));
+        stores.count()
+    };
+    let put = async |id: u128| {
+        let put = Change::Put(space(1, 0), document(id, "A lion eats meat."));
+        index.apply(vec![put]).await.unwrap();
+    };
+    index.hold_merges(true);
+    for id in 0..12 {
+        put(id).await;
+    }
+    assert_eq!(segments(), 12);
+    index.hold_merges(false);
+    put(12).await;
+    // A merge ends some time after the commit that began it.
+    for _ in 0..3_000 {
+        if segments() < 12 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nothing was merged");
+}
+
 /// How many chunks a version of a document has.
 fn chunks_of(version: usize) -> usize {
     1 + version % 5

@@ -34,7 +34,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (
         "colloquy_damaged_files_total",
-        "Files of partners found to differ from what was stored.",
+        "Files of partners found to be gone or to differ from what was stored.",
     ),
     (
         "colloquy_generation_failures_total",

@@ -134,7 +134,7 @@ pub(super) struct Memory {
 /// One dependency.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub(super) struct Check {
-    /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged, the disk is nearly full, or the search
+    /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged or lost, the disk is nearly full, or the search
     /// index is being rebuilt or lags behind the documents.
     state: &'static str,
     /// How long it took to answer, in milliseconds.

@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 43] = sql_files![
+const FILES: [(&str, &str); 44] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -128,6 +128,7 @@ const FILES: [(&str, &str); 43] = sql_files![
     "0041_call_addresses",
     "0042_document_addresses",
     "0043_missing_results",
+    "0044_originals_of_bases",
 ];
 
 /// The migrations, numbered from 1.
@@ -259,6 +260,8 @@ async fn run_now(pool: &Pool) -> Result<Migrated, MigrationProblem> {
 
 #[cfg(test)]
 mod tests {
+    use sqlx_sqlite::SqliteConnection;
+
     use super::*;
 
     #[test]
@@ -309,5 +312,30 @@ mod tests {
             error.contains(&format!("migration {}", FILES.len() + 2)),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn an_original_gets_the_base_of_its_document() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        let all = migrator();
+        all.run_to(43, &mut connection).await.unwrap();
+        for sql in [
+            "PRAGMA foreign_keys = OFF",
+            "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, content_type, model_tier, auto_rewrite, use_original_as_rewritten, \
+             digitizing, rewriting, embedding, revision, created_at, updated_at) \
+             VALUES ('d', 'b', 'f', '', 'file', 'auto', 'standard', FALSE, FALSE, 'none', 'none', 'none', 0, 0, 0)",
+            "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, sha256, updated_at) \
+             VALUES ('d', 'original', 'o', '', '', 0, '', 0), ('d', 'rewritten', 'r', '', '', 0, '', 0)",
+        ] {
+            sqlx::query(sql).execute(&mut connection).await.unwrap();
+        }
+        all.run(&mut connection).await.unwrap();
+        let found: Vec<String> = sqlx::query_scalar(
+            "SELECT variant || ': ' || COALESCE(base_id, '') FROM knowledge_contents ORDER BY variant",
+        )
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+        assert_eq!(found, ["original: b", "rewritten: "]);
     }
 }

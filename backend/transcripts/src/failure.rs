@@ -28,6 +28,8 @@ pub(super) enum Failure {
     NoRecording,
     #[error(transparent)]
     Unreadable(#[from] DigitizeError),
+    #[error("the stored recording is damaged; send it again")]
+    Damaged,
     #[error("the recording lasts longer than {0} s")]
     TooLong(u32),
     #[error("transcription is switched off for this partner")]
@@ -77,6 +79,7 @@ impl Failure {
         match self {
             Self::Refused(_) | Self::NotFetched { .. } => "not_fetched",
             Self::NoRecording | Self::Unreadable(_) => "unreadable",
+            Self::Damaged => "damaged",
             Self::TooLong(_) => "too_long",
             Self::SwitchedOff => "switched_off",
             Self::Quota(_) => "quota",

@@ -383,7 +383,11 @@ async fn window(
     let file = transcripts
         .blobs
         .local(&recording.key, recording.bytes)
-        .await?;
+        .await;
+    let file = match file {
+        Err(error) if error.is_damage() => return Err(Failure::Damaged.into()),
+        file => file?,
+    };
     let input = Input::File(file.path().to_owned());
     let (sandbox, container) = (&transcripts.sandbox, recording.container);
     let window = sound::window(sandbox, claim, &input, container, sound::speech_from(begin)).await;

@@ -101,7 +101,7 @@ impl From<VoiceError> for ApiError {
             },
             VoiceError::Unreadable(error) => Self::invalid("file", error.to_string()),
             VoiceError::Files(ObjectError::Missing) => Self::not_found("Sample"),
-            VoiceError::Files(error @ ObjectError::Damaged) => Self {
+            VoiceError::Files(error) if error.is_damage() => Self {
                 message: "The stored recording is damaged; upload it again".to_owned(),
                 ..Self::internal(error)
             },

@@ -47,6 +47,8 @@ pub struct Split {
 enum Failure {
     #[error(transparent)]
     Unreadable(DigitizeError),
+    #[error("the stored recording is damaged; upload it again")]
+    Damaged,
     #[error("the recording lasts longer than {0} s")]
     TooLong(u32),
     #[error("nobody speaks in the recording for a second or longer")]
@@ -352,7 +354,10 @@ async fn window(
     if Duration::from_secs(begin / RATE_HZ as u64) > longest {
         return Err(Failure::TooLong(most).into());
     }
-    let file = voices.blobs.local(&original.key, original.bytes).await?;
+    let file = match voices.blobs.local(&original.key, original.bytes).await {
+        Err(error) if error.is_damage() => return Err(Failure::Damaged.into()),
+        file => file?,
+    };
     let input = Input::File(file.path().to_owned());
     let span = sound::Span {
         rate_hz: RATE_HZ as u32,

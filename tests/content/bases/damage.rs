@@ -4,7 +4,7 @@ use harness::TestDatabase;
 
 use super::*;
 
-/// A truncated file and an altered one are not served as whole, and degrade the server until they are as they were written.
+/// A truncated file, an altered one and one that is gone are not served as whole, and degrade the server until they are as they were written.
 #[tokio::test]
 async fn a_damaged_upload_fails_its_download_and_degrades_the_server() {
     let database = TestDatabase::sqlite();
@@ -29,8 +29,18 @@ async fn a_damaged_upload_fails_its_download_and_degrades_the_server() {
 
     let mut altered = written.clone();
     altered[700] ^= 1;
-    for damaged in [&written[..written.len() - 1], altered.as_slice()] {
-        fs::write(&file, damaged).unwrap();
+    let truncated = &written[..written.len() - 1];
+    for damaged in [Some(truncated), Some(altered.as_slice()), None] {
+        match damaged {
+            Some(bytes) => fs::write(&file, bytes).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        // What has begun to be sent can only break off.
+        if damaged != Some(altered.as_slice()) {
+            let told = app.get(key, &path).await.expect(500);
+            let detail = told["detail"].as_str().unwrap();
+            assert!(detail.contains("damaged; upload it again"), "{told}");
+        }
         assert_eq!(downloaded().await, None);
         assert_eq!(app.app.blobs.damaged(), 1);
         let deep = app.get("", "/health/deep").await.expect(200);

@@ -1,7 +1,7 @@
 //! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document. Those who
 //! add to a base count what it has once they hold its budget.
 
-use colloquy::server;
+use colloquy::{server, store::Dialect};
 use harness::{
     TestDatabase, eventually,
     upstream::{Api, Script, Upstream},
@@ -213,3 +213,35 @@ async fn what_comes_at_once_is_no_more_than_a_base_may_have() {
         assert_ne!(first, second, "{way}");
     }
 }
+
+on_both_databases!(
+    bases_that_come_at_once_are_no_more_than_a_partner_may_have,
+    |builder| builder
+        .config(|config| config.knowledge.max_bases = 2)
+        .without_worker(),
+    |app| {
+        let key = furnished(&app).await.key;
+        let create = async |name: &str| {
+            let form = fields(&[("name", name)]);
+            let made = post(&app, &key, "/api/knowledgebases/acme", form).await;
+            made.status.as_u16()
+        };
+        // On PostgreSQL each of them locks this last, once it has counted what the partner has. On SQLite transactions are in one line.
+        let held = app.app.store.begin().await.unwrap();
+        let is_postgres = held.dialect() == Dialect::Postgres;
+        if is_postgres {
+            let lock = "SELECT 1 FROM partner_storage WHERE partner = 'acme' FOR UPDATE";
+            assert_eq!(held.execute(lock).await.unwrap(), 1);
+        }
+        let let_go = async {
+            if is_postgres {
+                waiting(&app, 2).await;
+            }
+            held.commit().await.unwrap();
+        };
+        let (first, second, ()) = tokio::join!(create("first"), create("second"), let_go);
+        let mut statuses = [first, second];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409]);
+    }
+);

@@ -2,6 +2,11 @@
 
 use std::{cell::Cell, future::Future, time::Instant};
 
+use colloquy::{
+    fair_queue::Priority,
+    identifiers::PartnerId,
+    knowledge::{Origin, Query, Reader},
+};
 use harness::{TestDatabase, disk::SmallDisk};
 use sha2::{Digest as _, Sha256};
 
@@ -11,6 +16,8 @@ use super::*;
 const LONG: Duration = Duration::from_secs(34);
 /// Longer than a request waits for the database.
 const SHORT: Duration = Duration::from_secs(6);
+/// Less than half of the reserve of a disk, in bytes, and enough for an index to commit removals.
+const FREE: u64 = 640 * 1024;
 
 fn text(number: usize) -> String {
     format!("# Animal {number}\n\nThe animal of the number {number} sleeps in the stable.\n")
@@ -256,4 +263,98 @@ async fn documents_outlast_a_database_that_is_away() {
     let end = async { held.take().unwrap().release().await };
     outlast(&server, SHORT, begin, end).await;
     server.kill().await;
+}
+
+/// The document that a character finds first on this node, empty for none; `None` while the index cannot be searched. Requests to search are refused
+/// while the disk is low, and calls go on.
+async fn found_first(app: &TestApp, question: &str) -> Option<String> {
+    let partner = PartnerId::parse("acme").unwrap();
+    let reader = Reader {
+        partner: &partner,
+        priority: Priority::Request,
+        character: None,
+    };
+    let base = app.app.bases.for_characters().open("manual", reader);
+    let query = Query {
+        text: question.to_owned(),
+        context: String::new(),
+        limit: 1,
+    };
+    let passages = base.search(query).await.ok()?;
+    let first = passages.into_iter().next();
+    let id = first.map(|passage| match passage.document {
+        Origin::Kept(id) => id,
+        Origin::Carried(_) => panic!("no document of a base"),
+    });
+    Some(id.unwrap_or_default())
+}
+
+/// Until this document is found first, or none.
+async fn finds(app: &TestApp, question: &str, document: &str) {
+    let what = format!("{question} finds {document:?}");
+    eventually(&what, async || {
+        found_first(app, question).await.as_deref() == Some(document)
+    })
+    .await;
+}
+
+/// Two nodes: documents come to the first, and the data folder of the second, with its index, is on a disk that becomes low.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_applies_removals_only_while_the_disk_is_low() {
+    let Some(disk) = SmallDisk::mount("32m") else {
+        return;
+    };
+    let database = TestDatabase::sqlite();
+    let blobs = url::Url::from_directory_path(database.config().dir.join("shared-blobs")).unwrap();
+    let node = |name: &str| {
+        let blobs = blobs.clone();
+        let builder = TestApp::builder(&database).node(name);
+        builder.config(move |config| config.store.blob_url = Some(blobs))
+    };
+    let first = node("first").with_decoder().quick_worker().start().await;
+    let acme = furnished(&first).await;
+    let key = acme.key.as_str();
+    let lions = searching::add(&first, key, "Lions", "Lions eat meat.").await;
+    let hours = searching::add(&first, key, "Hours", searching::HOURS).await;
+    settled(&first, key).await;
+    let dir = disk.path("data");
+    let second = node("second").config(move |config| config.store.dir = dir);
+    let second = second.without_worker().start().await;
+    let delete = async |id: &str| {
+        let path = format!("/api/documents/{BASE}/{id}");
+        second.delete(key, &path).await.expect(200);
+    };
+    let degraded = || second.app.bases.degraded_index();
+    finds(&second, "meat", &lions).await;
+    assert_eq!(degraded(), None);
+
+    let ballast = disk.fill_but(FREE);
+    let zebras = searching::add(&first, key, "Zebras", "Zebras graze.").await;
+    settled(&first, key).await;
+    // An index follows when it is searched.
+    eventually("the addition waits", async || {
+        let found = found_first(&second, "graze").await;
+        assert_ne!(found, Some(zebras.clone()));
+        degraded().is_some()
+    })
+    .await;
+    let deep = second.get("", "/health/deep").await.json();
+    assert_eq!(deep["checks"]["search_index"]["state"], "degraded");
+    finds(&second, "meat", &lions).await;
+    delete(&lions).await;
+    finds(&second, "meat", "").await;
+    finds(&second, "graze", "").await;
+    finds(&second, "open", &hours).await;
+    assert!(degraded().is_some());
+
+    // Nothing was lost: what waited comes, and what went stays away.
+    drop(ballast);
+    finds(&second, "graze", &zebras).await;
+    eventually("nothing waits", async || degraded().is_none()).await;
+    finds(&second, "meat", "").await;
+    // Where nothing is added, nothing waits.
+    let _ballast = disk.fill_but(FREE);
+    delete(&zebras).await;
+    finds(&second, "graze", "").await;
+    assert_eq!(degraded(), None);
 }

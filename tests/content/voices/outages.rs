@@ -1,6 +1,7 @@
 //! Outages: voices that were accepted come through them with the samples that they would have had.
 
-use harness::{disk::SmallDisk, process::Server};
+use colloquy::server;
+use harness::{app::quick, disk::SmallDisk, process::Server};
 
 use super::{crashes::processed_by, *};
 
@@ -82,4 +83,22 @@ async fn a_full_disk_loses_no_voice() {
     drop(ballast);
     is_whole(&server, &key, "first", &mut expected).await;
     server.kill().await;
+}
+
+/// A recording that a disk has lost is no outage.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_that_is_lost_is_not_split_and_says_why() {
+    let database = TestDatabase::sqlite();
+    let app = builder(&database).without_worker().start().await;
+    let acme = app.partner("acme").await;
+    create(&app, &acme, "one", wav(&go_forward())).await;
+    let sql = "SELECT key FROM blobs WHERE state = 'kept'";
+    let blob: Option<String> = app.app.store.db().fetch_scalar(sql).await.unwrap();
+    let file = database.config().dir.join("blobs").join(blob.unwrap());
+    fs::remove_file(file).unwrap();
+    server::start_worker(&app.app, quick()).await.unwrap();
+    let voice = processed(&app, &acme.key, "one").await;
+    assert_eq!(voice["status"]["splitting"], "failed", "{voice}");
+    let told = voice["status"]["splitting_error"].as_str().unwrap();
+    assert!(told.contains("damaged; upload it again"), "{told}");
 }

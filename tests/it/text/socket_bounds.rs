@@ -414,23 +414,36 @@ async fn a_slow_reader_makes_nothing_grow() {
 }
 
 #[tokio::test]
-async fn a_response_that_would_be_stored_is_refused_while_the_disk_is_low() {
+async fn responses_are_refused_while_the_disk_is_low_as_over_http() {
     let text = Text::start().await;
     let mut socket = Socket::open(&text).await;
     // The server measures the disk of the test as well, which may come between.
-    for attempt in 1.. {
-        assert!(attempt <= 5, "the response was not refused");
+    let mut attempts = 0..5;
+    let over_http = loop {
+        attempts.next().expect("the request was not refused");
+        text.app.app.edge.set_disk_low(true);
+        let answer = text.post(RESPONSES, body()).await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    let expected = over_http.expect(507)["error"].clone();
+    assert_eq!(expected["code"], "insufficient_storage");
+    let told = loop {
+        attempts.next().expect("the response was not refused");
         text.app.app.edge.set_disk_low(true);
         socket.create(body()).await;
         let told = socket.response().await.pop().unwrap();
-        if told["type"] != "error" {
-            continue;
+        if told["type"] == "error" {
+            break told;
         }
-        assert_eq!(told["status"], 507, "{told}");
-        assert_eq!(told["error"]["code"], "insufficient_storage");
-        assert_eq!(told["error"]["headers"]["retry-after"], "10");
-        break;
+    };
+    assert_eq!(told["status"], 507, "{told}");
+    for field in ["type", "code", "message"] {
+        assert_eq!(told["error"][field], expected[field], "{field}");
     }
+    let retry_after = told["error"]["headers"]["retry-after"].as_str();
+    assert_eq!(retry_after, Some(over_http.header("retry-after")));
     text.app.app.edge.set_disk_low(true);
     let mut unstored = body();
     unstored["store"] = json!(false);

@@ -411,8 +411,10 @@ pub(super) async fn known(
         return Ok(HashMap::new());
     };
     let bytes = match bases.blobs.read_whole(&blob, u64::MAX).await {
-        // What is lost or damaged is made again.
-        Err(ObjectError::Missing | ObjectError::Damaged) => return Ok(HashMap::new()),
+        // What was given up, lost or damaged is made again.
+        Err(ObjectError::Missing | ObjectError::Lost | ObjectError::Damaged) => {
+            return Ok(HashMap::new());
+        }
         read => read?,
     };
     let manifest = spawn_blocking(move || Manifest::read(bytes)).await?;

@@ -1,4 +1,4 @@
-//! The condition of the node's index: whether it follows, is being made again, or may be damaged.
+//! The condition of the node's index: whether it follows, waits for space, is being made again, or may be damaged.
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(super) struct Condition {
     is_suspect: bool,
     verified: Option<Instant>,
     suspected: Option<Instant>,
+    /// Additions wait for space on the disk.
+    is_held: bool,
     /// Why the index does not follow.
     failure: Option<String>,
 }
@@ -86,6 +88,16 @@ impl Condition {
         !self.is_damaged && self.making_until.is_none()
     }
 
+    /// Notes whether additions wait for space on the disk.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// True if additions wait for space on the disk.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     /// Notes how the last attempt to follow ended.
     pub(super) fn follow(&mut self, failure: Option<String>) {
         self.failure = failure;
@@ -93,10 +105,13 @@ impl Condition {
 
     /// Why the index is not as it should be, if it is not.
     pub(super) fn reason(&self) -> Option<String> {
-        match self.is_searchable() {
-            false => Some("the search index is being made again".to_owned()),
-            true => self.failure.clone(),
+        if !self.is_searchable() {
+            return Some("the search index is being made again".to_owned());
         }
+        let held = self
+            .is_held
+            .then(|| "additions to the search index wait for space on the disk".to_owned());
+        self.failure.clone().or(held)
     }
 }
 
@@ -117,6 +132,15 @@ mod tests {
         assert!(!condition.reach(6) && !condition.is_searchable());
         assert!(condition.reach(8) && condition.is_searchable());
         assert!(!condition.reach(9), "it is told once");
+    }
+
+    #[test]
+    fn an_index_whose_additions_wait_is_searched_and_not_as_it_should_be() {
+        let mut condition = Condition::default();
+        condition.hold(true);
+        assert!(condition.is_searchable() && condition.reason().is_some());
+        condition.hold(false);
+        assert_eq!(condition.reason(), None);
     }
 
     #[test]

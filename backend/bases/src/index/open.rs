@@ -114,6 +114,18 @@ impl OpenIndex {
         }
     }
 
+    /// True if it is on a disk of this node.
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self, Self::Copy(_))
+    }
+
+    /// Sets whether segments stay as they are, since merging them takes space. PostgreSQL has none.
+    pub(super) fn hold_merges(&self, is_held: bool) {
+        if let Self::Copy(copy) = self {
+            copy.index.hold_merges(is_held);
+        }
+    }
+
     /// Compares the files with their checksums. PostgreSQL sees to its own.
     pub(super) async fn verify(&self) -> Result<(), IndexError> {
         match self {

@@ -31,7 +31,7 @@ impl From<BaseError> for ApiError {
             BaseError::NoRoom(why) => why.into(),
             BaseError::Detection(error) => Self::internal(error),
             BaseError::Files(ObjectError::Missing) => Self::not_found("Content"),
-            BaseError::Files(error @ ObjectError::Damaged) => Self {
+            BaseError::Files(error) if error.is_damage() => Self {
                 message: "The stored file is damaged; upload it again".to_owned(),
                 ..Self::internal(error)
             },

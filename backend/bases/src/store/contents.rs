@@ -108,9 +108,10 @@ pub(crate) async fn duplicates_of(
 
 /// The documents of the base `$1` whose original has the SHA-256 `$2`, in the order of their index, so that `$3` of them are read.
 ///
-/// SQLite joins the tables of a cross join in their order, and so reads no other originals.
+/// The index begins with the base, so copies in other bases are not read. SQLite joins the tables of a cross join in their order, and so reads no
+/// other originals.
 const WITH_ORIGINAL: &str = "SELECT c.document_id FROM knowledge_contents c CROSS JOIN knowledge_documents d \
-     CROSS JOIN knowledge_folders f WHERE d.id = c.document_id AND f.id = d.folder_id AND d.base_id = $1 AND c.sha256 = $2 \
+     CROSS JOIN knowledge_folders f WHERE d.id = c.document_id AND f.id = d.folder_id AND c.base_id = $1 AND c.sha256 = $2 \
      AND c.variant = 'original' AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL ORDER BY c.document_id LIMIT $3";
 
 /// The documents of the base `$1` with the address `$2`, in the order of their index, so that `$3` of them are read.
@@ -165,11 +166,13 @@ pub(crate) async fn put_content(
     content: &NewContent,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1)) \
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision, base_id) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1), \
+               CASE WHEN $2 = 'original' THEN (SELECT d.base_id FROM knowledge_documents d WHERE d.id = $1) END) \
                ON CONFLICT (document_id, variant) DO UPDATE SET \
                blob = excluded.blob, file_name = excluded.file_name, media_type = excluded.media_type, bytes = excluded.bytes, \
-               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision";
+               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision, \
+               base_id = excluded.base_id";
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let values = [
         document.into(),
@@ -240,7 +243,7 @@ mod tests {
             ),
             (
                 WITH_ORIGINAL,
-                "SEARCH c USING COVERING INDEX knowledge_contents_original (sha256=?)",
+                "SEARCH c USING COVERING INDEX knowledge_contents_original (base_id=? AND sha256=?)",
             ),
         ] {
             let values = vec!["base".into(), "key".into(), 1_i64.into()];

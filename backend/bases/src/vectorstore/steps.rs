@@ -172,8 +172,9 @@ impl Sync<'_> {
                 bytes: opened.bytes,
                 content: opened.pieces,
             },
-            // Somebody wrote another content meanwhile, which is queued; or else it is lost.
+            // Somebody wrote another content meanwhile, which is queued.
             Err(ObjectError::Missing) => return Err(StepFailure::Gone("its content is gone")),
+            Err(ObjectError::Lost) => return Err(StepFailure::Gone("its content is lost")),
             Err(ObjectError::Damaged) => return Err(StepFailure::Gone("its content is damaged")),
             Err(error) => return Err(StepFailure::Own(error.into())),
         };

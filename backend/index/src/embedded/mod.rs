@@ -21,7 +21,11 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::Instant,
 };
@@ -79,6 +83,7 @@ impl Default for EmbeddedOptions {
 pub struct EmbeddedIndex {
     shared: Arc<Shared>,
     jobs: mpsc::SyncSender<Job>,
+    merges_held: Arc<AtomicBool>,
     /// Joined when the last clone goes, so that the folder is free then.
     _writer: Arc<Writer>,
 }
@@ -135,7 +140,8 @@ impl EmbeddedIndex {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, IndexError> {
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let (writing, state) = Writing::open(folder, options)?;
+        let merges_held = Arc::new(AtomicBool::new(false));
+        let (writing, state) = Writing::open(folder, options, Arc::clone(&merges_held))?;
         let shared = Arc::new(Shared {
             state: RwLock::new(state),
             folder: folder.to_owned(),
@@ -152,6 +158,7 @@ impl EmbeddedIndex {
         Ok(Self {
             shared,
             jobs,
+            merges_held,
             _writer: Arc::new(Writer(Some(writer.map_err(failed)?))),
         })
     }
@@ -192,6 +199,12 @@ impl EmbeddedIndex {
     /// When the folder cannot be used. Then the index can still be cleared again.
     pub async fn clear(&self) -> Result<(), IndexError> {
         self.send(Job::Clear).await
+    }
+
+    /// Sets whether later commits leave segments as they are. Merging writes their chunks once more before the old files go, so it takes space on
+    /// a disk that may have little. Segments that have no chunk left are removed in any case.
+    pub fn hold_merges(&self, is_held: bool) {
+        self.merges_held.store(is_held, Ordering::Relaxed);
     }
 
     async fn send(

@@ -3,12 +3,16 @@
 use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
 };
 
 use tantivy::{
-    Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument,
-    indexer::{IndexWriterOptions, LogMergePolicy},
+    Index, IndexReader, IndexWriter, ReloadPolicy, SegmentMeta, TantivyDocument,
+    indexer::{IndexWriterOptions, LogMergePolicy, MergeCandidate, MergePolicy},
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -53,6 +57,22 @@ enum Step {
     Push(Space, Row, Codes),
 }
 
+/// Merges segments unless that is held back.
+#[derive(Debug)]
+struct Merging {
+    policy: LogMergePolicy,
+    is_held: Arc<AtomicBool>,
+}
+
+impl MergePolicy for Merging {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        match self.is_held.load(Ordering::Relaxed) {
+            true => Vec::new(),
+            false => self.policy.compute_merge_candidates(segments),
+        }
+    }
+}
+
 /// What writes an index.
 pub(super) struct Writing {
     folder: PathBuf,
@@ -62,6 +82,8 @@ pub(super) struct Writing {
     /// `None` after a failure, until there is another.
     writer: Option<IndexWriter>,
     options: EmbeddedOptions,
+    /// True while segments are not merged.
+    merges_held: Arc<AtomicBool>,
     next_number: u64,
     chunks: usize,
     dimensions: HashMap<Space, (usize, usize)>,
@@ -82,6 +104,7 @@ impl Writing {
     pub(super) fn open(
         folder: &Path,
         options: EmbeddedOptions,
+        merges_held: Arc<AtomicBool>,
     ) -> Result<(Self, State), IndexError> {
         let (index, fields, reader) = open_files(folder)?;
         let mut writing = Self {
@@ -91,6 +114,7 @@ impl Writing {
             index,
             fields,
             options,
+            merges_held,
             next_number: 0,
             chunks: 0,
             dimensions: HashMap::new(),
@@ -130,10 +154,13 @@ impl Writing {
             .memory_budget_per_thread(self.options.buffer_bytes.max(15_000_000))
             .build();
         let writer: IndexWriter = self.index.writer_with_options(options).map_err(failed)?;
-        let mut merging = LogMergePolicy::default();
-        merging.set_min_num_segments(MERGED);
-        merging.set_del_docs_ratio_before_merge(MOST_REMOVED);
-        writer.set_merge_policy(Box::new(merging));
+        let mut policy = LogMergePolicy::default();
+        policy.set_min_num_segments(MERGED);
+        policy.set_del_docs_ratio_before_merge(MOST_REMOVED);
+        writer.set_merge_policy(Box::new(Merging {
+            policy,
+            is_held: Arc::clone(&self.merges_held),
+        }));
         self.writer = Some(writer);
         Ok(())
     }
