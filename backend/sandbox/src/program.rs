@@ -9,7 +9,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_status};
+use super::{
+    Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_status, private::hidden,
+};
 
 /// How much of what a program says of itself is kept.
 const MOST_TOLD: usize = 16 * 1024;
@@ -49,8 +51,8 @@ struct Ended {
 
 impl Sandbox {
     /// Runs a program that is not ours on an input, and gives what it writes. Its limits are its own: `memory_bytes` is all that it
-    /// has. It may read what belongs to the system, to itself and to its interpreter, and what the settings add; it writes no files, starts
-    /// no processes, and finds nothing in its environment but what it is given.
+    /// has. It may read what belongs to the system, to itself and to its interpreter, and what the settings add, without what is hidden
+    /// ([`super::hide`]); it writes no files, starts no processes, and finds nothing in its environment but what it is given.
     ///
     /// # Errors
     /// A limit that it went beyond; whatever else went wrong with it.
@@ -102,7 +104,7 @@ impl Sandbox {
     fn program_command(&self, program: Program<'_>, limits: Limits) -> Command {
         let mut command = self.command(limits);
         command.arg("program");
-        for (option, paths) in [("--readable", &self.readable), ("--hidden", &self.hidden)] {
+        for (option, paths) in [("--readable", &self.readable), ("--hidden", &hidden())] {
             for path in paths {
                 command.arg(option).arg(path);
             }
