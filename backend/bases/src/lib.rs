@@ -69,7 +69,7 @@ use colloquy_accounts::{
     partners::{Partner, PartnerDependent},
 };
 use colloquy_blobs::Blobs;
-use colloquy_digitize::Ocr;
+use colloquy_digitize::{NoOcr, Ocr};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
 use colloquy_kernel::{Base, Capability, Routes, State, jobs};
@@ -117,8 +117,8 @@ pub struct Parts {
     accounts: Accounts,
     blobs: Blobs,
     sandbox: Arc<Sandbox>,
-    /// What recognizes text on pictures, where it is installed.
-    ocr: Option<Ocr>,
+    /// What recognizes text on pictures, or why there is nothing.
+    ocr: Result<Ocr, NoOcr>,
     providers: Providers,
     /// For addresses that partners name.
     fetcher: Fetcher,
@@ -145,13 +145,7 @@ impl Bases {
         let vectorstore = VectorStore::from_config(&accounts.config.vectorstore)?;
         let languages = &accounts.config.knowledge.ocr_languages;
         let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
-        let ocr = match Ocr::open(&languages).await {
-            Ok(ocr) => Some(ocr),
-            Err(reason) => {
-                tracing::info!(%reason, "no text is recognized on pictures");
-                None
-            }
-        };
+        let ocr = Ocr::open(&sandbox, &languages).await;
         Ok(Self(Arc::new(Parts {
             accounts,
             blobs,
@@ -169,6 +163,12 @@ impl Bases {
     #[must_use]
     pub fn vectorstore(&self) -> Option<&VectorStore> {
         self.vectorstore.as_ref()
+    }
+
+    /// Returns why no text is recognized on pictures; `None` if it is.
+    #[must_use]
+    pub fn missing_ocr(&self) -> Option<&NoOcr> {
+        self.ocr.as_ref().err()
     }
 
     /// Why the search index of this node finds nothing, or does not follow; `None` where it is as it should be.

@@ -3,7 +3,6 @@
 
 use std::{path::Path, time::Duration};
 
-use colloquy_digitize::ocr::Ocr;
 use tokio::time::timeout;
 
 use crate::{
@@ -52,7 +51,7 @@ pub(super) async fn report(app: App) {
     for lack in here.model_lacks(config, &models) {
         tracing::info!("{lack}");
     }
-    for lack in document_lacks(config).await {
+    for lack in document_lacks(&app) {
         tracing::info!("{lack}");
     }
 }
@@ -130,17 +129,15 @@ fn not_there(checked: Result<(), ProviderError>) -> Option<String> {
 }
 
 /// What documents want that is not here.
-async fn document_lacks(config: &Config) -> Vec<String> {
-    let knowledge = &config.knowledge;
+fn document_lacks(app: &App) -> Vec<String> {
     let mut lacks = Vec::new();
-    let languages: Vec<&str> = knowledge.ocr_languages.iter().map(String::as_str).collect();
-    if let Err(reason) = Ocr::open(&languages).await {
+    if let Some(reason) = app.bases.missing_ocr() {
         lacks.push(format!(
             "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
              further language of knowledge.ocr_languages"
         ));
     }
-    if knowledge.yt_dlp.is_none() && program_on_path("yt-dlp").is_none() {
+    if app.config.knowledge.yt_dlp.is_none() && program_on_path("yt-dlp").is_none() {
         lacks.push(
             "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
                 .to_owned(),
