@@ -1,8 +1,10 @@
 //! The binary's commands, on both databases, and the keys they make.
 
 use std::{
+    fs::Permissions,
     io::ErrorKind,
     net::UdpSocket,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
@@ -11,6 +13,7 @@ use std::{
 use harness::{
     TestApp, TestDatabase,
     app::send,
+    eventually,
     process::{Server, command, run, run_ok},
 };
 use reqwest::Method;
@@ -275,4 +278,20 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
     assert!(told.is_ok(), "not told: {wanted:?}");
     let again = UdpSocket::bind(("0.0.0.0", udp_port.expect("the port of media is told")));
     assert_eq!(again.unwrap_err().kind(), ErrorKind::AddrInUse);
+}
+
+/// One that does not know an option would fail each video.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yt_dlp_that_is_too_old_is_named_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("yt-dlp");
+    let script = "#!/bin/sh\ncase \"$*\" in *--version) echo 2021.12.01; exit;; esac\n\
+        echo 'yt-dlp: error: no such option: --no-plugin-dirs' >&2; exit 2\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |config| config.knowledge.yt_dlp = Some(program)).await;
+    let told =
+        "yt-dlp 2021.12.01 on this server is too old: it does not know the option --no-plugin-dirs";
+    eventually("the log names it", async || server.log().contains(told)).await;
 }

@@ -68,6 +68,7 @@ use colloquy_accounts::{
     Accounts, Tenant,
     partners::{Partner, PartnerDependent},
 };
+use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::Blobs;
 use colloquy_digitize::{NoOcr, Ocr};
 use colloquy_fetch::Fetcher;
@@ -88,9 +89,10 @@ pub use self::{
     rewriting::Rewrite,
     rows::TEXTS,
     vectorstore::SyncFiles,
+    video::ProgramFailure,
     waking::Wake,
 };
-use self::{embedding::Profile, index::NodeIndex};
+use self::{embedding::Profile, index::NodeIndex, video::YtDlp};
 
 /// How often requests of processes that are gone are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -169,6 +171,17 @@ impl Bases {
     #[must_use]
     pub fn missing_ocr(&self) -> Option<&NoOcr> {
         self.ocr.as_ref().err()
+    }
+
+    /// Runs yt-dlp once without an address, and returns its version.
+    ///
+    /// # Errors
+    /// When it is not installed, does not run in the sandbox, or is too old.
+    pub async fn check_videos(&self) -> Result<String, ProgramFailure> {
+        let claim = Claim::own(Priority::Request);
+        let settings = &self.config.knowledge;
+        let program = YtDlp::new(settings, &self.sandbox, &self.fetcher, claim);
+        program.check().await
     }
 
     /// Why the search index of this node finds nothing, or does not follow; `None` where it is as it should be.

@@ -4,13 +4,19 @@
 //! of the wanted platforms alone, since others follow addresses wherever they lead, and all that it fetches goes through a proxy of the guarded
 //! client, which is there for as long as it runs, and whose address with its credentials the program reads from its standard input.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use colloquy_base::fair_queue::Claim;
 use colloquy_config::KnowledgeConfig;
 use colloquy_fetch::{Fetcher, ProxyBounds};
-use colloquy_sandbox::{Limit, Limits, Program, Sandbox, SandboxError, program_on_path};
+use colloquy_sandbox::{
+    Limit, Limits, Program, ProgramEnd, Sandbox, SandboxError, program_on_path,
+};
 
 /// What it is called, where the settings name no other.
 const NAME: &str = "yt-dlp";
@@ -31,15 +37,31 @@ const PROXY: ProxyBounds = ProxyBounds {
 };
 /// The longest reason that is told of a failure, in characters.
 const LONGEST_REASON: usize = 200;
+/// The longest version and name of an option that are told, in characters.
+const LONGEST_WORD: usize = 40;
+/// The reason of a program that tells none.
+const NOTHING_TOLD: &str = "the program failed";
 
-/// Why there is no description.
+/// Why there is no description of a video.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ProgramFailure {
+#[non_exhaustive]
+pub enum ProgramFailure {
     /// The program is not there.
     #[error(
         "videos of this address need the program yt-dlp, which is not installed on this server"
     )]
     NotInstalled,
+    /// The program does not know an option that it is always given.
+    #[error("yt-dlp {version} on this server is too old: it does not know the option {option}")]
+    TooOld {
+        /// The version that it says it has.
+        version: String,
+        /// The option, with its dashes.
+        option: String,
+    },
+    /// The program fails before it looks at any address.
+    #[error("yt-dlp on this server does not run: {0}")]
+    Broken(String),
     /// It says why there is nothing.
     #[error("the video cannot be read: {0}")]
     Refused(String),
@@ -105,14 +127,50 @@ impl<'a> YtDlp<'a> {
         self.run("--flat-playlist", url).await
     }
 
+    /// Checks that the program runs and knows the options that it is given. Returns its version.
+    ///
+    /// # Errors
+    /// When it is not installed, does not run, or is too old.
+    pub(crate) async fn check(&self) -> Result<String, ProgramFailure> {
+        let arguments = self.options();
+        let ended = self.start(&arguments, None, Bytes::new()).await?;
+        if let Some(option) = unknown_option(&ended.told) {
+            return Err(self.too_old(option).await);
+        }
+        // It looks at its options before it misses an address.
+        match String::from_utf8_lossy(&ended.told).contains(NO_ADDRESS) {
+            true => Ok(self.version().await),
+            false => Err(ProgramFailure::Broken(last_line(&ended.told))),
+        }
+    }
+
     /// Runs it on an address, with an option beside those that it always gets.
     async fn run(&self, option: &str, url: &str) -> Result<Vec<u8>, ProgramFailure> {
-        let Some(program) = self.program.as_deref().filter(|program| program.is_file()) else {
-            return Err(ProgramFailure::NotInstalled);
-        };
+        // No proxy is opened for a program that is not there.
+        self.file()?;
         let proxy = self.fetcher.proxy(PROXY).await;
         let proxy = proxy.map_err(|error| ProgramFailure::Later(error.to_string()))?;
-        let arguments = [
+        let mut arguments = self.options();
+        arguments.extend([option, "--", url]);
+        // Every user of the system may read arguments, and other processes of this user an environment: the credentials come by standard input.
+        let settings = Bytes::from(format!("--proxy {}\n", proxy.url()));
+        let running = self.start(&arguments, Some(proxy.port()), settings);
+        let ended = tokio::select! {
+            ended = running => ended?,
+            never = proxy.serve() => match never {},
+        };
+        if ended.is_success {
+            return Ok(ended.output);
+        }
+        match unknown_option(&ended.told) {
+            Some(option) => Err(self.too_old(option).await),
+            None => Err(failure(&ended.told)),
+        }
+    }
+
+    /// The options that it always gets. Further ones are on its standard input.
+    fn options(&self) -> Vec<&str> {
+        vec![
             "--ignore-config",
             "--no-plugin-dirs",
             "--no-remote-components",
@@ -123,13 +181,44 @@ impl<'a> YtDlp<'a> {
             "--config-locations",
             "-",
             "--dump-single-json",
-            option,
-            "--",
-            url,
-        ];
+        ]
+    }
+
+    async fn too_old(&self, option: String) -> ProgramFailure {
+        let version = self.version().await;
+        ProgramFailure::TooOld { version, option }
+    }
+
+    /// The version that the program says it has.
+    async fn version(&self) -> String {
+        let arguments = ["--ignore-config", "--version"];
+        let told = self.start(&arguments, None, Bytes::new()).await;
+        let told = told.map(|ended| ended.output).unwrap_or_default();
+        let told = String::from_utf8_lossy(&told);
+        let version = told.trim_start().chars();
+        let version: String = version
+            .take_while(|c| c.is_ascii_alphanumeric() || ".-_@".contains(*c))
+            .take(LONGEST_WORD)
+            .collect();
+        match version.is_empty() {
+            true => "of an unknown version".to_owned(),
+            false => version,
+        }
+    }
+
+    fn file(&self) -> Result<&Path, ProgramFailure> {
+        let file = self.program.as_deref().filter(|program| program.is_file());
+        file.ok_or(ProgramFailure::NotInstalled)
+    }
+
+    /// Runs it confined, until it ends by itself.
+    async fn start(
+        &self,
+        arguments: &[&str],
+        port: Option<u16>,
+        input: Bytes,
+    ) -> Result<ProgramEnd, ProgramFailure> {
         let path = env::var("PATH").unwrap_or_default();
-        // Every user of the system may read arguments, and other processes of this user an environment: the credentials come by standard input.
-        let options = Bytes::from(format!("--proxy {}\n", proxy.url()));
         // Its interpreter is found by the path; it has no home, and no other proxy.
         let environment = [
             ("PATH", path.as_str()),
@@ -144,29 +233,50 @@ impl<'a> YtDlp<'a> {
             output_bytes: MOST_BYTES,
         };
         let program = Program {
-            path: program,
-            arguments: &arguments,
+            path: self.file()?,
+            arguments,
             environment: &environment,
-            port: Some(proxy.port()),
+            port,
         };
-        let sandbox = self.sandbox;
-        let running = sandbox.run_program_telling(&self.claim, program, limits, options);
-        let ran = tokio::select! {
-            ran = running => ran,
-            never = proxy.serve() => match never {},
-        };
-        let ended = ran.map_err(|error| match error {
+        let ran = self
+            .sandbox
+            .run_program_telling(&self.claim, program, limits, input);
+        ran.await.map_err(|error| match error {
             SandboxError::Limit(Limit::Time) => ProgramFailure::TooLong,
             SandboxError::Limit(_) => ProgramFailure::Limit,
             SandboxError::Crashed(why) => ProgramFailure::Refused(why),
             SandboxError::Refused(never) => match never {},
             passing => ProgramFailure::Later(passing.to_string()),
-        })?;
-        match ended.is_success {
-            true => Ok(ended.output),
-            false => Err(failure(&ended.told)),
-        }
+        })
     }
+}
+
+/// What stands between the name of the program and that of an option that it does not know.
+const NO_OPTION: &str = ": error: no such option: ";
+/// What the program says without an address.
+const NO_ADDRESS: &str = ": error: You must provide at least one URL";
+
+/// Returns the option that the program does not know.
+fn unknown_option(told: &[u8]) -> Option<String> {
+    let told = String::from_utf8_lossy(told);
+    // A platform may have such words in what it says, which the program puts behind others.
+    let mut lines = told.lines().filter_map(|line| line.split_once(NO_OPTION));
+    let (_, option) = lines.find(|(program, _)| !program.contains(char::is_whitespace))?;
+    let clean = option.chars().filter(|c| !c.is_control());
+    Some(clean.take(LONGEST_WORD).collect())
+}
+
+/// Returns the last line of what the program says, as far as it is told.
+fn last_line(told: &[u8]) -> String {
+    let told = String::from_utf8_lossy(told);
+    let mut lines = told.lines().map(str::trim).filter(|line| !line.is_empty());
+    told_of(lines.next_back().unwrap_or(NOTHING_TOLD))
+}
+
+/// Returns the beginning of a line without what is not for people.
+fn told_of(line: &str) -> String {
+    let clean = line.chars().filter(|c| !c.is_control());
+    clean.take(LONGEST_REASON).collect()
 }
 
 /// What passes, by what the program says of it in lower case. Nothing else does: videos that are private, gone, for members or of an age, and
@@ -205,17 +315,14 @@ fn failure(told: &[u8]) -> ProgramFailure {
     let line = lines
         .filter_map(|line| line.strip_prefix("ERROR:"))
         .next_back();
-    let line = line.unwrap_or("the program failed").trim();
+    let line = line.unwrap_or(NOTHING_TOLD).trim();
     let lower = line.to_lowercase();
     if lower.contains(FORBIDDEN) {
         return ProgramFailure::Refused(NOT_ALLOWED.to_owned());
     }
     match passing(&lower) {
         Some(reason) => ProgramFailure::Later(reason),
-        None => {
-            let clean = line.chars().filter(|c| !c.is_control());
-            ProgramFailure::Refused(clean.take(LONGEST_REASON).collect())
-        }
+        None => ProgramFailure::Refused(told_of(line)),
     }
 }
 
