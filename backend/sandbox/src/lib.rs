@@ -34,7 +34,7 @@ pub use self::{
     confine::{Protection, hide_memory, missing},
     launcher::{Launcher, PROGRAM_CPU_SECONDS, program_on_path},
     private::{hidden_around, hide, readable_around},
-    program::{Program, ProgramEnd},
+    program::{Program, ProgramEnd, ProgramOutput},
 };
 
 use bytes::Bytes;

@@ -15,7 +15,7 @@ use colloquy_base::fair_queue::Claim;
 use colloquy_config::KnowledgeConfig;
 use colloquy_fetch::{Fetcher, ProxyBounds};
 use colloquy_sandbox::{
-    Limit, Limits, Program, ProgramEnd, Sandbox, SandboxError, program_on_path,
+    Limit, Limits, Program, ProgramEnd, ProgramOutput, Sandbox, SandboxError, program_on_path,
 };
 
 /// What it is called, where the settings name no other.
@@ -25,8 +25,10 @@ const MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 const CPU_SECONDS: u64 = 60;
 /// Most of the time it waits for the platform.
 const TIME: Duration = Duration::from_secs(120);
-/// The longest description.
+/// The longest description of a video, which is in memory as a whole.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// The longest list of a channel, which is not: an entry has two kilobytes.
+const MOST_LIST_BYTES: usize = 256 * 1024 * 1024;
 /// What it may fetch: pages and programs of a platform are some megabytes, and the lists of a large channel some tens of them. It gives up by
 /// itself on an origin that says nothing for 20 seconds.
 const PROXY: ProxyBounds = ProxyBounds {
@@ -116,15 +118,21 @@ impl<'a> YtDlp<'a> {
     /// # Errors
     /// When it is not installed, finds nothing, or takes too much.
     pub(crate) async fn describe(&self, url: &str) -> Result<Vec<u8>, ProgramFailure> {
-        self.run("--no-playlist", url).await
+        self.run(&["--no-playlist"], url, MOST_BYTES).await
     }
 
-    /// The videos in a list of a channel, each in short, JSON that nobody has looked at.
+    /// The first videos in a list of a channel, each in short, JSON that is taken as it comes.
     ///
     /// # Errors
     /// When it is not installed, finds nothing, or takes too much.
-    pub(crate) async fn list(&self, url: &str) -> Result<Vec<u8>, ProgramFailure> {
-        self.run("--flat-playlist", url).await
+    pub(crate) async fn list<T: ProgramOutput>(
+        &self,
+        url: &str,
+        most: usize,
+    ) -> Result<T, ProgramFailure> {
+        let items = format!("1:{most}");
+        let options = ["--flat-playlist", "--playlist-items", &items];
+        self.run(&options, url, MOST_LIST_BYTES).await
     }
 
     /// Checks that the program runs and knows the options that it is given. Returns its version.
@@ -133,7 +141,8 @@ impl<'a> YtDlp<'a> {
     /// When it is not installed, does not run, or is too old.
     pub(crate) async fn check(&self) -> Result<String, ProgramFailure> {
         let arguments = self.options();
-        let ended = self.start(&arguments, None, Bytes::new()).await?;
+        let ended = self.start::<Vec<u8>>(&arguments, None, Bytes::new(), MOST_BYTES);
+        let ended = ended.await?;
         if let Some(option) = unknown_option(&ended.told) {
             return Err(self.too_old(option).await);
         }
@@ -144,17 +153,23 @@ impl<'a> YtDlp<'a> {
         }
     }
 
-    /// Runs it on an address, with an option beside those that it always gets.
-    async fn run(&self, option: &str, url: &str) -> Result<Vec<u8>, ProgramFailure> {
+    /// Runs it on an address, with options beside those that it always gets.
+    async fn run<T: ProgramOutput>(
+        &self,
+        options: &[&str],
+        url: &str,
+        output_bytes: usize,
+    ) -> Result<T, ProgramFailure> {
         // No proxy is opened for a program that is not there.
         self.file()?;
         let proxy = self.fetcher.proxy(PROXY).await;
         let proxy = proxy.map_err(|error| ProgramFailure::Later(error.to_string()))?;
         let mut arguments = self.options();
-        arguments.extend([option, "--", url]);
+        arguments.extend(options);
+        arguments.extend(["--", url]);
         // Every user of the system may read arguments, and other processes of this user an environment: the credentials come by standard input.
         let settings = Bytes::from(format!("--proxy {}\n", proxy.url()));
-        let running = self.start(&arguments, Some(proxy.port()), settings);
+        let running = self.start::<T>(&arguments, Some(proxy.port()), settings, output_bytes);
         let ended = tokio::select! {
             ended = running => ended?,
             never = proxy.serve() => match never {},
@@ -192,8 +207,8 @@ impl<'a> YtDlp<'a> {
     /// The version that the program says it has.
     async fn version(&self) -> String {
         let arguments = ["--ignore-config", "--version"];
-        let told = self.start(&arguments, None, Bytes::new()).await;
-        let told = told.map(|ended| ended.output).unwrap_or_default();
+        let told = self.start::<Vec<u8>>(&arguments, None, Bytes::new(), MOST_BYTES);
+        let told = told.await.map(|ended| ended.output).unwrap_or_default();
         let told = String::from_utf8_lossy(&told);
         let version = told.trim_start().chars();
         let version: String = version
@@ -212,12 +227,13 @@ impl<'a> YtDlp<'a> {
     }
 
     /// Runs it confined, until it ends by itself.
-    async fn start(
+    async fn start<T: ProgramOutput>(
         &self,
         arguments: &[&str],
         port: Option<u16>,
         input: Bytes,
-    ) -> Result<ProgramEnd, ProgramFailure> {
+        output_bytes: usize,
+    ) -> Result<ProgramEnd<T>, ProgramFailure> {
         let path = env::var("PATH").unwrap_or_default();
         // Its interpreter is found by the path; it has no home, and no other proxy.
         let environment = [
@@ -230,7 +246,7 @@ impl<'a> YtDlp<'a> {
             memory_bytes: MEMORY_BYTES,
             cpu_seconds: CPU_SECONDS,
             time: TIME,
-            output_bytes: MOST_BYTES,
+            output_bytes,
         };
         let program = Program {
             path: self.file()?,
