@@ -5,7 +5,6 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use anyhow::Context as _;
 use axum::extract::FromRef;
 
 use crate::{
@@ -25,7 +24,7 @@ use crate::{
     observability::Metrics,
     providers::Providers,
     sandbox::Sandbox,
-    server::DeepHealth,
+    server::{DeepHealth, private},
     speech::Speech,
     transcripts::Transcripts,
     voices::Voices,
@@ -154,6 +153,8 @@ impl App {
         folder: DataFolder,
         providers: Providers,
     ) -> anyhow::Result<Self> {
+        // Before anything starts a program.
+        private::hide(&base.config)?;
         let cache = character_cache(&base);
         let directory = directory_with(base.clone(), &cache);
         let kernel = Kernel::open(base, folder).await?;
@@ -165,16 +166,14 @@ impl App {
         let fetcher = Fetcher::new(&kernel.config.fetch)?;
         let blobs = Blobs::open(Base::clone(&kernel))?;
         let accounts = Accounts::open(kernel, directory).await?;
-        let sandbox = Sandbox::new(&accounts.config.sandbox).hiding(&accounts.config.store.dir);
-        let sandbox = Arc::new(sandbox.context("store.dir")?);
+        let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
         let bases = Bases::open(
             accounts.clone(),
             blobs.clone(),
             Arc::clone(&sandbox),
             providers.clone(),
             fetcher.clone(),
-        )
-        .await?;
+        )?;
         let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
         let calls = Calls::open(

@@ -76,7 +76,7 @@ async fn text_is_recognized_on_scanned_pages() {
     let scan = sample("ocr/ocr_test.pdf");
     let refused = read(None, scan.clone(), Format::Pdf).await;
     assert!(matches!(refused, Err(DigitizeError::NoOcr)), "{refused:?}");
-    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    let ocr = Ocr::open(&sandbox(), &["eng"]).await.unwrap();
     let read = read(Some(&ocr), scan, Format::Pdf).await.unwrap();
     assert_eq!(read.recognized, [1]);
     let words = "Docling bundles PDF document conversion to JSON and Markdown in an easy self contained package";
@@ -109,7 +109,7 @@ async fn text_is_recognized_on_pictures_of_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.pgm");
     fs::write(&page, images[0].to_pgm()).unwrap();
-    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    let ocr = Ocr::open(&sandbox(), &["eng"]).await.unwrap();
     for (codec, format) in [
         ("png", Format::Png),
         ("mjpeg", Format::Jpeg),
@@ -178,7 +178,7 @@ async fn text_is_recognized_in_pictures_of_documents() {
     let page = folder.path().join("page.pgm");
     fs::write(&page, images[0].to_pgm()).unwrap();
     let document = illustrated(&pictured("png", &page));
-    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    let ocr = Ocr::open(&sandbox, &["eng"]).await.unwrap();
     let whole = read(Some(&ocr), document.clone(), Format::Docx).await;
     let whole = whole.unwrap();
     let text = whole.document.markdown;
@@ -204,7 +204,7 @@ fn gif(from: &Path) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_recognizes_text_is_asked_for_what_it_knows() {
-    let missing = Ocr::open(&["eng", "xyz"]).await.unwrap_err();
+    let missing = Ocr::open(&sandbox(), &["eng", "xyz"]).await.unwrap_err();
     assert!(matches!(missing, NoOcr::Language(language) if language == "xyz"));
 }
 

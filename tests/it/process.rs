@@ -1,8 +1,10 @@
 //! The binary's commands, on both databases, and the keys they make.
 
 use std::{
+    fs::Permissions,
     io::ErrorKind,
     net::UdpSocket,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
@@ -358,4 +360,20 @@ async fn a_server_that_gets_sigint_ends_with_its_last_answer() {
     assert!(text.starts_with("HTTP/1.1 201 "), "{text}");
     let status = server.ended().await;
     assert!(status.success(), "{status}");
+}
+
+/// One that does not know an option would fail each video.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yt_dlp_that_is_too_old_is_named_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("yt-dlp");
+    let script = "#!/bin/sh\ncase \"$*\" in *--version) echo 2021.12.01; exit;; esac\n\
+        echo 'yt-dlp: error: no such option: --no-plugin-dirs' >&2; exit 2\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |config| config.knowledge.yt_dlp = Some(program)).await;
+    let told =
+        "yt-dlp 2021.12.01 on this server is too old: it does not know the option --no-plugin-dirs";
+    eventually("the log names it", async || server.log().contains(told)).await;
 }

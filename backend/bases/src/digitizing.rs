@@ -320,7 +320,7 @@ impl Digitize {
         }
         let tenant = owned.tenant();
         let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-        let ocr = bases.ocr.as_ref();
+        let ocr = bases.ocr().await.ok();
         match digitize(&bases.sandbox, ocr, &claim, input, format, &options).await {
             Ok(digitized) => Ok(Outcome::Text {
                 facts: DocumentFacts::of(&digitized),

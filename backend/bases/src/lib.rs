@@ -68,8 +68,9 @@ use colloquy_accounts::{
     Accounts, Tenant,
     partners::{Partner, PartnerDependent},
 };
+use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::Blobs;
-use colloquy_digitize::Ocr;
+use colloquy_digitize::{NoOcr, Ocr};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
 use colloquy_kernel::{Base, Capability, Routes, State, jobs};
@@ -88,9 +89,10 @@ pub use self::{
     rewriting::Rewrite,
     rows::TEXTS,
     vectorstore::SyncFiles,
+    video::ProgramFailure,
     waking::Wake,
 };
-use self::{embedding::Profile, index::NodeIndex};
+use self::{embedding::Profile, index::NodeIndex, video::YtDlp};
 
 /// How often requests of processes that are gone are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -117,8 +119,8 @@ pub struct Parts {
     accounts: Accounts,
     blobs: Blobs,
     sandbox: Arc<Sandbox>,
-    /// What recognizes text on pictures, where it is installed.
-    ocr: Option<Ocr>,
+    /// The program that recognizes text on pictures, once it was found.
+    ocr: OnceCell<Ocr>,
     providers: Providers,
     /// For addresses that partners name.
     fetcher: Fetcher,
@@ -131,11 +133,11 @@ pub struct Parts {
 }
 
 impl Bases {
-    /// Puts the parts together, and looks for the program that recognizes text on pictures: without it, such pages have none.
+    /// Puts the parts together.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub async fn open(
+    pub fn open(
         accounts: Accounts,
         blobs: Blobs,
         sandbox: Arc<Sandbox>,
@@ -143,20 +145,11 @@ impl Bases {
         fetcher: Fetcher,
     ) -> anyhow::Result<Self> {
         let vectorstore = VectorStore::from_config(&accounts.config.vectorstore)?;
-        let languages = &accounts.config.knowledge.ocr_languages;
-        let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
-        let ocr = match Ocr::open(&languages).await {
-            Ok(ocr) => Some(ocr),
-            Err(reason) => {
-                tracing::info!(%reason, "no text is recognized on pictures");
-                None
-            }
-        };
         Ok(Self(Arc::new(Parts {
             accounts,
             blobs,
             sandbox,
-            ocr,
+            ocr: OnceCell::new(),
             providers,
             fetcher,
             index: NodeIndex::default(),
@@ -169,6 +162,28 @@ impl Bases {
     #[must_use]
     pub fn vectorstore(&self) -> Option<&VectorStore> {
         self.vectorstore.as_ref()
+    }
+
+    /// Returns the program that recognizes text on pictures, which is asked for its languages until it has named them.
+    ///
+    /// # Errors
+    /// When it is not installed, does not run in the sandbox, or does not know a language of the settings.
+    pub async fn ocr(&self) -> Result<&Ocr, NoOcr> {
+        let languages = &self.config.knowledge.ocr_languages;
+        let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
+        let open = || Ocr::open(&self.sandbox, &languages);
+        self.ocr.get_or_try_init(open).await
+    }
+
+    /// Runs yt-dlp once without an address, and returns its version.
+    ///
+    /// # Errors
+    /// When it is not installed, does not run in the sandbox, or is too old.
+    pub async fn check_videos(&self) -> Result<String, ProgramFailure> {
+        let claim = Claim::own(Priority::Request);
+        let settings = &self.config.knowledge;
+        let program = YtDlp::new(settings, &self.sandbox, &self.fetcher, claim);
+        program.check().await
     }
 
     /// Why the search index of this node finds nothing, or does not follow; `None` where it is as it should be.

@@ -31,6 +31,9 @@ const VIDEO_EXTRACTORS: [&str; 6] = [
     "vimeo:review",
 ];
 
+/// Names that allow yt-dlp more than one platform.
+const GROUPS: [&str; 4] = ["all", "default", "generic", "end"];
+
 /// Knowledge bases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -58,7 +61,7 @@ pub struct KnowledgeConfig {
     /// Exact host names of video platforms, such as `www.youtube.com`; subdomains are not included.
     #[serde(deserialize_with = "lists::texts")]
     pub video_hosts: Vec<String>,
-    /// The extractors that yt-dlp may use, by its names for them; those of the platforms in `video_hosts`.
+    /// The extractors that yt-dlp may use, by its names for them, in upper or lower case; those of the platforms in `video_hosts`.
     #[serde(deserialize_with = "lists::texts")]
     pub video_extractors: Vec<String>,
     /// What it costs a base to have a channel of a video platform looked through once, in USD.
@@ -125,13 +128,13 @@ impl KnowledgeConfig {
                  port, path and *"
             );
         }
-        // An empty list, a pattern or a group of yt-dlp's would allow more than what is named.
+        // An empty list, a pattern or a group of yt-dlp's, which compares names without regard to case, would allow more than what is named.
         let is_name = |name: &String| {
             let is_letter = |c: char| c.is_ascii_alphanumeric() || ":_-".contains(c);
             !name.is_empty()
                 && name.chars().all(is_letter)
                 && !name.starts_with('-')
-                && !matches!(name.as_str(), "all" | "default" | "generic" | "end")
+                && !GROUPS.iter().any(|group| group.eq_ignore_ascii_case(name))
         };
         ensure!(
             !self.video_extractors.is_empty() && self.video_extractors.iter().all(is_name),
@@ -142,5 +145,36 @@ impl KnowledgeConfig {
             "knowledge.max_text_bytes: at least 1024"
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// yt-dlp takes `Generic` for `generic`.
+    #[test]
+    fn extractors_are_compared_without_regard_to_case() {
+        let validated = |names: &[&str]| {
+            let config = KnowledgeConfig {
+                video_extractors: names.iter().map(|&name| name.to_owned()).collect(),
+                ..KnowledgeConfig::default()
+            };
+            config.validate()
+        };
+        for names in [&["youtube"][..], &["YouTube", "youtube:Tab"], &["allocine"]] {
+            assert!(validated(names).is_ok(), "{names:?}");
+        }
+        for name in [
+            "generic", "Generic", "GENERIC", "all", "All", "Default", "END", "-youtube", "you.*",
+            "",
+        ] {
+            let refused = validated(&["youtube", name]).unwrap_err().to_string();
+            assert!(
+                refused.starts_with("knowledge.video_extractors: "),
+                "{refused}"
+            );
+        }
+        assert!(validated(&[]).is_err());
     }
 }

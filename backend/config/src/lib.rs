@@ -26,7 +26,7 @@ mod vectorstore;
 mod voices;
 mod webhooks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use figment::{
@@ -117,6 +117,9 @@ pub struct Config {
     pub log: LogConfig,
     /// Traces.
     pub traces: TracesConfig,
+    /// The TOML file that the settings were read from; `None` without one.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// The settings that are secrets, by the names that the environment may give.
@@ -212,9 +215,31 @@ impl Config {
             figment = figment.merge((name.as_str(), value));
         }
         environment = environment.filter(|name| !is_secret(name.as_str()));
-        let config: Self = figment.merge(environment).extract().map_err(readable)?;
+        let mut config: Self = figment.merge(environment).extract().map_err(readable)?;
+        config.file = file.map(Path::to_owned);
         config.validate()?;
         Ok(config)
+    }
+
+    /// Returns the files and folders that are for the server alone: data, database, files of partners, models and these settings. Not all of
+    /// them need to exist.
+    #[must_use]
+    pub fn private_paths(&self) -> Vec<PathBuf> {
+        let store = &self.store;
+        let mut paths = vec![store.dir.clone(), self.inference.models_folder(&store.dir)];
+        paths.extend(self.file.clone());
+        if let Some(database) = store.file() {
+            // SQLite writes beside its file.
+            paths.extend(["", "-wal", "-shm", "-journal"].map(|suffix| {
+                let mut path = database.clone().into_os_string();
+                path.push(suffix);
+                PathBuf::from(path)
+            }));
+        }
+        let blobs = store.blob_url.as_ref();
+        let folder = blobs.filter(|url| url.scheme() == "file");
+        paths.extend(folder.and_then(|url| url.to_file_path().ok()));
+        paths
     }
 
     fn validate(&self) -> anyhow::Result<()> {
@@ -243,5 +268,37 @@ impl Config {
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_the_server_alone_is_named() {
+        let mut config = Config::default();
+        config.store.dir = "/srv/data".into();
+        config.file = Some("/etc/colloquy.toml".into());
+        let paths = |config: &Config| -> Vec<String> {
+            let paths = config.private_paths().into_iter();
+            paths.map(|path| path.display().to_string()).collect()
+        };
+        let database =
+            ["", "-wal", "-shm", "-journal"].map(|suffix| format!("/srv/data/colloquy.db{suffix}"));
+        let own = ["/srv/data", "/srv/colloquy-models", "/etc/colloquy.toml"].map(str::to_owned);
+        assert_eq!(paths(&config), [&own[..], &database].concat());
+        config.store.database_url = Some(Secret::new("postgres://localhost/colloquy"));
+        config.store.blob_url = Some("file:///mnt/files".parse().unwrap());
+        config.inference.models_dir = Some("/opt/models".into());
+        let elsewhere = [
+            "/srv/data",
+            "/opt/models",
+            "/etc/colloquy.toml",
+            "/mnt/files",
+        ];
+        assert_eq!(paths(&config), elsewhere);
+        config.store.blob_url = Some("s3://bucket/files".parse().unwrap());
+        assert_eq!(paths(&config), elsewhere[..3]);
     }
 }

@@ -3,14 +3,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
 use bytes::Bytes;
+use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_extract::{MOST_PIXELS, PageImage};
-use colloquy_sandbox::{Caller, Program, Sandbox, SandboxError};
-use tokio::{process::Command, time::timeout};
+use colloquy_sandbox::{Caller, Limits, Program, Sandbox, SandboxError};
 
 use crate::limits;
 
@@ -43,8 +42,11 @@ pub struct Ocr {
 #[derive(Debug, thiserror::Error)]
 pub enum NoOcr {
     /// The program is not there.
-    #[error("{0} cannot be started; Debian has it in the package tesseract-ocr")]
+    #[error("{0} is not installed; Debian has it in the package tesseract-ocr")]
     NotInstalled(PathBuf),
+    /// It does not name its languages.
+    #[error("{0} does not run: {1}")]
+    Failed(PathBuf, OcrError),
     /// It does not know a language.
     #[error("the language {0:?} is not installed for text recognition")]
     Language(String),
@@ -54,30 +56,38 @@ impl Ocr {
     /// The program as Debian installs it, for languages by their three letters, such as `eng` and `deu`; the first is the likeliest.
     ///
     /// # Errors
-    /// When it is not there, or does not know one of them.
-    pub async fn open(languages: &[&str]) -> Result<Self, NoOcr> {
-        Self::of_program(Path::new(PROGRAM), languages).await
+    /// When it is not there, does not run in the sandbox, or does not know one of them.
+    pub async fn open(sandbox: &Sandbox, languages: &[&str]) -> Result<Self, NoOcr> {
+        Self::of_program(sandbox, Path::new(PROGRAM), languages).await
     }
 
     /// Another program of the same kind.
     ///
     /// # Errors
     /// As [`Ocr::open`] has them.
-    pub async fn of_program(program: &Path, languages: &[&str]) -> Result<Self, NoOcr> {
-        let missing = || NoOcr::NotInstalled(program.to_owned());
-        let listing = Command::new(program)
-            .arg("--list-langs")
-            .env_clear()
-            .envs(ENVIRONMENT)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let listed = timeout(LISTING, listing).await;
-        let listed = listed.ok().and_then(Result::ok).ok_or_else(missing)?;
-        if !listed.status.success() {
-            return Err(missing());
+    pub async fn of_program(
+        sandbox: &Sandbox,
+        program: &Path,
+        languages: &[&str],
+    ) -> Result<Self, NoOcr> {
+        if !program.is_file() {
+            return Err(NoOcr::NotInstalled(program.to_owned()));
         }
-        let listed = String::from_utf8_lossy(&listed.stdout);
+        let listing = Program {
+            path: program,
+            arguments: &["--list-langs"],
+            environment: &ENVIRONMENT,
+            port: None,
+        };
+        let limits = Limits {
+            time: LISTING,
+            ..limits(PROGRAM_BYTES, LISTING.as_secs(), MOST_TEXT_BYTES)
+        };
+        let claim = Claim::own(Priority::Request);
+        let listed = sandbox.run_program(&claim, listing, limits, Bytes::new());
+        let failed = |error| NoOcr::Failed(program.to_owned(), error);
+        let listed = listed.await.map_err(failed)?;
+        let listed = String::from_utf8_lossy(&listed);
         for language in languages {
             if !listed.lines().any(|line| line.trim() == *language) {
                 return Err(NoOcr::Language((*language).to_owned()));
@@ -174,6 +184,10 @@ pub(crate) fn is_legible(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use colloquy_config::SandboxConfig;
+
     use super::*;
 
     #[test]
@@ -209,9 +223,56 @@ mod tests {
         }
     }
 
+    /// A program that does this.
+    fn script(path: &Path, does: &str) {
+        fs::write(path, format!("#!/bin/sh\n{does}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Children of the sandbox do this instead of becoming a program.
+    fn sandbox(folder: &Path, does: &str) -> Sandbox {
+        let program = folder.join("colloquy");
+        script(&program, does);
+        Sandbox::new(&SandboxConfig {
+            program: Some(program),
+            ..SandboxConfig::default()
+        })
+    }
+
     #[tokio::test]
     async fn a_missing_program_is_named() {
-        let error = Ocr::of_program(Path::new("/no/such/program"), &["eng"]).await;
+        let folder = tempfile::tempdir().unwrap();
+        let sandbox = sandbox(folder.path(), "echo eng");
+        let error = Ocr::of_program(&sandbox, Path::new("/no/such/program"), &["eng"]).await;
         assert!(matches!(error, Err(NoOcr::NotInstalled(_))));
+    }
+
+    #[tokio::test]
+    async fn languages_are_listed_within_the_sandbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let tesseract = folder.path().join("tesseract");
+        script(&tesseract, "echo deu");
+        let path = tesseract.display();
+        let does = format!(
+            "case \"$*\" in decode*\" program -- {path} --list-langs\") echo eng;; *) exit 9;; esac"
+        );
+        let sandbox = sandbox(folder.path(), &does);
+        let ocr = Ocr::of_program(&sandbox, &tesseract, &["eng"])
+            .await
+            .unwrap();
+        assert_eq!(ocr.languages, "eng");
+        // What it would say of itself, if it ran without.
+        let unknown = Ocr::of_program(&sandbox, &tesseract, &["deu"]).await;
+        assert!(matches!(unknown, Err(NoOcr::Language(language)) if language == "deu"));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_is_told_from_one_that_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let tesseract = folder.path().join("tesseract");
+        script(&tesseract, "echo eng");
+        let sandbox = sandbox(folder.path(), "exit 1");
+        let error = Ocr::of_program(&sandbox, &tesseract, &["eng"]).await;
+        assert!(matches!(error, Err(NoOcr::Failed(..))));
     }
 }

@@ -287,29 +287,35 @@ impl Proxy {
 
     /// Connects to an address that is allowed.
     async fn connect(&self, target: &Target) -> Result<TcpStream, Refusal> {
-        if !self.allow_private && !PORTS.contains(&target.port) {
-            return Err(Refusal::NotAllowed);
-        }
         let connected = timeout(CONNECT_TIME, async {
-            let literal = |ip: IpAddr| match self.allow_private || is_public(ip) {
-                true => vec![SocketAddr::new(ip, target.port)],
-                false => Vec::new(),
-            };
-            let addresses = match &target.host {
-                Host::Ipv4(ip) => literal((*ip).into()),
-                Host::Ipv6(ip) => literal((*ip).into()),
-                Host::Domain(name) => {
-                    let resolved = resolve(name, target.port, self.allow_private).await;
-                    resolved.map_err(|_| Refusal::NoConnection)?
-                }
-            };
-            if addresses.is_empty() {
-                return Err(Refusal::NotAllowed);
-            }
+            let addresses = self.allowed(target).await?;
             let connected = TcpStream::connect(&*addresses).await;
             connected.map_err(|_| Refusal::NoConnection)
         });
         connected.await.unwrap_or(Err(Refusal::NoConnection))
+    }
+
+    /// Returns the addresses of a target, all of which are allowed.
+    async fn allowed(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+        if !self.allow_private && !PORTS.contains(&target.port) {
+            return Err(Refusal::NotAllowed);
+        }
+        let literal = |ip: IpAddr| match self.allow_private || is_public(ip) {
+            true => vec![SocketAddr::new(ip, target.port)],
+            false => Vec::new(),
+        };
+        let addresses = match &target.host {
+            Host::Ipv4(ip) => literal((*ip).into()),
+            Host::Ipv6(ip) => literal((*ip).into()),
+            Host::Domain(name) => {
+                let resolved = resolve(name, target.port, self.allow_private).await;
+                resolved.map_err(|_| Refusal::NoConnection)?
+            }
+        };
+        match addresses.is_empty() {
+            true => Err(Refusal::NotAllowed),
+            false => Ok(addresses),
+        }
     }
 
     /// Carries what comes, as far as the bounds allow, and then the end. Notifies `moved` of all that is read and written.

@@ -19,7 +19,8 @@ use tokio::{
 
 use super::{
     child::MOST_THREADS,
-    confine::{Confined, confine, installation, systems},
+    confine::{Confined, confine, installation, named, systems},
+    private::hidden,
 };
 
 /// The address space of a program, in bytes: PocketSphinx takes 300 MB.
@@ -45,8 +46,8 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// A launcher of these programs, which may read below these paths besides what belongs to the system and to them. Nothing is started
-    /// before it is needed.
+    /// A launcher of these programs, which may read below these paths besides what belongs to the system and to them, without what is hidden
+    /// ([`super::hide`]) when the first of them starts. Nothing is started before it is needed.
     #[must_use]
     pub fn new(programs: &[&str], readable: Vec<PathBuf>) -> Self {
         Self {
@@ -95,15 +96,16 @@ impl Launcher {
     }
 
     fn begin(&self) -> io::Result<mpsc::Sender<Launch>> {
-        let mut readable = systems(&[]);
+        let hidden = hidden();
+        let mut readable = systems(&hidden);
         for program in &self.programs {
             readable.extend(
                 found(program)
-                    .map(|program| installation(&program, &[]))
+                    .map(|program| installation(&program, &hidden))
                     .unwrap_or_default(),
             );
         }
-        readable.extend(self.readable.iter().cloned());
+        readable.extend(named(&self.readable, &hidden));
         let (launches, launch) = mpsc::channel::<Launch>();
         let (ready, confined) = mpsc::sync_channel(1);
         thread::Builder::new()
@@ -186,7 +188,36 @@ pub fn program_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_hidden_in_a_readable_folder_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let (open, secret) = (folder.path().join("open"), data.join("secret"));
+        for file in [&open, &secret] {
+            fs::write(file, "hunter2\n").unwrap();
+        }
+        crate::hide([data]).unwrap();
+        let launcher = Launcher::new(&["bash"], vec![folder.path().to_owned()]);
+        let read = async |file: &Path| {
+            let start = |command: &mut Command| {
+                command
+                    .args(["--norc", "-c", "read -r line <\"$0\" && echo $line"])
+                    .arg(file)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null());
+            };
+            let child = launcher.start(Path::new("bash"), start).unwrap();
+            child.wait_with_output().await.unwrap().stdout
+        };
+        assert_eq!(read(&open).await, b"hunter2\n");
+        assert_eq!(read(&secret).await, b"");
+    }
 
     #[tokio::test]
     async fn what_is_started_is_bounded() {

@@ -5,7 +5,7 @@
 //! takes the file from its standard input and gives the result, or a typed error, to its standard output, in frames
 //! ([`frame`]). It gets no environment, no files and no way to open one, no network, no other process ([`confine`]), and it ends with its
 //! parent, whatever happens to that. Programs that are not ours are confined, too, whether a child becomes one for a single input, or a
-//! capability keeps one ([`Launcher`]). The parent bounds time and output once more, and how many children there are; who waits for one is served fairly. Where
+//! capability keeps one ([`Launcher`]), and what is the server's own is hidden from all of them ([`hide`]). The parent bounds time and output once more, and how many children there are; who waits for one is served fairly. Where
 //! the system runs out of memory, it ends children before the server, and a child that it ends again and again needs too much.
 //!
 //! What is decoded, and how, belongs to the capability that asks.
@@ -14,16 +14,16 @@ pub mod child;
 mod confine;
 mod frame;
 mod launcher;
+mod private;
 mod program;
 
 use std::{
     convert::Infallible,
-    fs,
     future::Future,
     io,
     num::NonZero,
     os::unix::process::ExitStatusExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{ExitStatus, Stdio},
     sync::atomic::{AtomicU64, Ordering},
     thread,
@@ -33,7 +33,8 @@ use std::{
 pub use self::{
     confine::{Protection, hide_memory, missing},
     launcher::{Launcher, PROGRAM_CPU_SECONDS, program_on_path},
-    program::{Program, ProgramEnd},
+    private::{hidden_around, hide, readable_around},
+    program::{Program, ProgramEnd, ProgramOutput},
 };
 
 use bytes::Bytes;
@@ -211,9 +212,8 @@ enum Open {
 pub struct Sandbox {
     program: PathBuf,
     queue: FairQueue,
-    /// What programs that are not ours may read besides what belongs to them, and what they may not.
+    /// What programs that are not ours may read besides what belongs to them.
     readable: Vec<PathBuf>,
-    hidden: Vec<PathBuf>,
 }
 
 impl Sandbox {
@@ -235,17 +235,7 @@ impl Sandbox {
             program: config.program.clone().unwrap_or_else(own),
             queue: FairQueue::new("sandbox", bounds),
             readable: config.readable.clone(),
-            hidden: Vec::new(),
         }
-    }
-
-    /// Hides a folder, which has to exist, from programs that are not ours: the server's data.
-    ///
-    /// # Errors
-    /// When there is no such folder.
-    pub fn hiding(mut self, folder: &Path) -> io::Result<Self> {
-        self.hidden.push(fs::canonicalize(folder)?);
-        Ok(self)
     }
 
     /// Runs `colloquy decode WHAT` on an input, and gives what it made of it.

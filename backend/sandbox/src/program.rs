@@ -9,12 +9,16 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_status};
+use super::{
+    Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_status, private::hidden,
+};
 
 /// How much of what a program says of itself is kept.
 const MOST_TOLD: usize = 16 * 1024;
 /// The most that it may write there, in bytes: more is no message to anybody.
 const MOST_WRITTEN: u64 = 1024 * 1024;
+/// How much of what it writes is read at once.
+const PIECE: usize = 64 * 1024;
 
 /// A program that is not ours, and what it is given besides its input.
 #[derive(Debug, Clone, Copy)]
@@ -29,28 +33,41 @@ pub struct Program<'a> {
     pub port: Option<u16>,
 }
 
+/// What is kept of a program's output, which is given to it as it comes. A program that is run again begins with another one.
+pub trait ProgramOutput: Default {
+    /// Accepts the next bytes.
+    fn accept(&mut self, bytes: &[u8]);
+}
+
+/// All of it.
+impl ProgramOutput for Vec<u8> {
+    fn accept(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// How a program ended that says itself why it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramEnd {
+pub struct ProgramEnd<T> {
     /// Whether it says that it succeeded.
     pub is_success: bool,
     /// What it wrote.
-    pub output: Vec<u8>,
+    pub output: T,
     /// What it wrote to its standard error, the first 16 KiB.
     pub told: Vec<u8>,
 }
 
 /// How a program ended within its limits.
-struct Ended {
+struct Ended<T> {
     status: ExitStatus,
-    output: Vec<u8>,
+    output: T,
     told: Vec<u8>,
 }
 
 impl Sandbox {
     /// Runs a program that is not ours on an input, and gives what it writes. Its limits are its own: `memory_bytes` is all that it
-    /// has. It may read what belongs to the system, to itself and to its interpreter, and what the settings add; it writes no files, starts
-    /// no processes, and finds nothing in its environment but what it is given.
+    /// has. It may read what belongs to the system, to itself and to its interpreter, and what the settings add, without what is hidden
+    /// ([`super::hide`]); it writes no files, starts no processes, and finds nothing in its environment but what it is given.
     ///
     /// # Errors
     /// A limit that it went beyond; whatever else went wrong with it.
@@ -63,7 +80,7 @@ impl Sandbox {
     ) -> Result<Vec<u8>, SandboxError<Infallible>> {
         let run = async || {
             let command = self.program_command(program, limits);
-            let ended = run_to_end(command, limits, input.clone()).await?;
+            let ended: Ended<Vec<u8>> = run_to_end(command, limits, input.clone()).await?;
             match ended.status.success() {
                 true => Ok(ended.output),
                 false => Err(of_status(ended.status)),
@@ -72,21 +89,22 @@ impl Sandbox {
         self.in_place(caller.into(), run).await
     }
 
-    /// Like [`Sandbox::run_program`], for a program that says on its standard error why it fails, which is then no error here.
+    /// Like [`Sandbox::run_program`], for a program that says on its standard error why it fails, which is then no error here. What it writes
+    /// need not be kept as a whole.
     ///
     /// # Errors
     /// A limit that it went beyond; whatever else went wrong with it.
-    pub async fn run_program_telling(
+    pub async fn run_program_telling<T: ProgramOutput>(
         &self,
         caller: impl Into<Caller<'_>>,
         program: Program<'_>,
         limits: Limits,
         input: Bytes,
-    ) -> Result<ProgramEnd, SandboxError<Infallible>> {
+    ) -> Result<ProgramEnd<T>, SandboxError<Infallible>> {
         let run = async || {
             let mut command = self.program_command(program, limits);
             command.stderr(Stdio::piped());
-            let ended = run_to_end(command, limits, input.clone()).await?;
+            let ended: Ended<T> = run_to_end(command, limits, input.clone()).await?;
             match ended.status.code() {
                 Some(code) => Ok(ProgramEnd {
                     is_success: code == 0,
@@ -102,7 +120,7 @@ impl Sandbox {
     fn program_command(&self, program: Program<'_>, limits: Limits) -> Command {
         let mut command = self.command(limits);
         command.arg("program");
-        for (option, paths) in [("--readable", &self.readable), ("--hidden", &self.hidden)] {
+        for (option, paths) in [("--readable", &self.readable), ("--hidden", &hidden())] {
             for path in paths {
                 command.arg(option).arg(path);
             }
@@ -116,20 +134,17 @@ impl Sandbox {
     }
 }
 
-async fn run_to_end(
+async fn run_to_end<T: ProgramOutput>(
     mut command: Command,
     limits: Limits,
     input: Bytes,
-) -> Result<Ended, SandboxError<Infallible>> {
+) -> Result<Ended<T>, SandboxError<Infallible>> {
     let mut child = command.spawn().map_err(SandboxError::NotStarted)?;
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(SandboxError::Crashed("it has no pipes".to_owned()));
     };
     let stderr = child.stderr.take();
-    // One more than it may give tells that it gives more.
-    let most = limits.output_bytes as u64 + 1;
-    let mut stdout = stdout.take(most);
-    let (mut output, mut told) = (vec![], vec![]);
+    let (mut output, mut told) = (T::default(), vec![]);
     let work = async {
         let feed = async {
             // A program that takes no more says why by its end.
@@ -151,11 +166,16 @@ async fn run_to_end(
             Ok(())
         };
         let read = async {
-            let read = stdout.read_to_end(&mut output).await?;
-            // Nobody waits for the end of a program that gives too much.
-            match read as u64 == most {
-                true => Err(Stop::TooLong),
-                false => Ok(()),
+            let mut left = limits.output_bytes;
+            let mut piece = vec![0; PIECE];
+            loop {
+                let read = stdout.read(&mut piece).await?;
+                if read == 0 {
+                    return Ok::<(), Stop>(());
+                }
+                // Nobody waits for the end of a program that gives too much.
+                left = left.checked_sub(read).ok_or(Stop::TooLong)?;
+                output.accept(&piece[..read]);
             }
         };
         tokio::select! {

@@ -104,7 +104,7 @@ async fn a_program_that_gives_too_much_ends_at_once() {
     let claim = Claim::new(Priority::Request, "acme");
     let input = Bytes::new();
     let outcome = sandbox
-        .run_program_telling(&claim, program, LIMITS, input.clone())
+        .run_program_telling::<Vec<u8>>(&claim, program, LIMITS, input.clone())
         .await;
     assert!(
         matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
@@ -115,4 +115,39 @@ async fn a_program_that_gives_too_much_ends_at_once() {
         matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
         "{outcome:?}"
     );
+}
+
+/// What is kept of an output: how much there was, and the most that came at once.
+#[derive(Debug, Default)]
+struct Counted {
+    bytes: usize,
+    most: usize,
+}
+
+impl ProgramOutput for Counted {
+    fn accept(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.most = self.most.max(bytes.len());
+    }
+}
+
+#[tokio::test]
+async fn an_output_is_read_as_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = sandbox(folder.path(), "exec head -c 8000000 /dev/zero");
+    let program = Program {
+        path: Path::new("/no/matter"),
+        arguments: &[],
+        environment: &[("PATH", "/usr/bin:/bin")],
+        port: None,
+    };
+    let limits = Limits {
+        output_bytes: 8_000_000,
+        ..LIMITS
+    };
+    let claim = Claim::new(Priority::Request, "acme");
+    let ended = sandbox.run_program_telling::<Counted>(&claim, program, limits, Bytes::new());
+    let counted = ended.await.unwrap().output;
+    assert_eq!(counted.bytes, 8_000_000);
+    assert!(counted.most <= 64 * 1024, "{counted:?}");
 }

@@ -3,17 +3,16 @@
 
 use std::{path::Path, time::Duration};
 
-use colloquy_digitize::ocr::Ocr;
 use tokio::time::timeout;
 
 use crate::{
     App,
+    bases::ProgramFailure,
     config::{Config, EMBEDDED_MODEL},
     providers::{
         ProviderError, ProviderErrorKind,
         embedded::{ESPEAK, POCKETSPHINX},
     },
-    sandbox::program_on_path,
 };
 
 /// How long a program may take to show that it is there.
@@ -52,8 +51,20 @@ pub(super) async fn report(app: App) {
     for lack in here.model_lacks(config, &models) {
         tracing::info!("{lack}");
     }
-    for lack in document_lacks(config).await {
-        tracing::info!("{lack}");
+    if let Err(reason) = app.bases.ocr().await {
+        tracing::info!(
+            "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
+             further language of knowledge.ocr_languages"
+        );
+    }
+    match app.bases.check_videos().await {
+        Ok(version) => tracing::info!("videos of platforms are read by yt-dlp {version}"),
+        Err(ProgramFailure::NotInstalled) => tracing::info!(
+            "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
+        ),
+        Err(failure) => tracing::warn!(
+            "videos of platforms are not read: {failure}; `pipx upgrade yt-dlp` gets the newest one"
+        ),
     }
 }
 
@@ -127,26 +138,6 @@ fn not_there(checked: Result<(), ProviderError>) -> Option<String> {
     let is_final =
         error.kind == ProviderErrorKind::Misconfigured || error.kind == ProviderErrorKind::Failed;
     is_final.then_some(error.message)
-}
-
-/// What documents want that is not here.
-async fn document_lacks(config: &Config) -> Vec<String> {
-    let knowledge = &config.knowledge;
-    let mut lacks = Vec::new();
-    let languages: Vec<&str> = knowledge.ocr_languages.iter().map(String::as_str).collect();
-    if let Err(reason) = Ocr::open(&languages).await {
-        lacks.push(format!(
-            "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
-             further language of knowledge.ocr_languages"
-        ));
-    }
-    if knowledge.yt_dlp.is_none() && program_on_path("yt-dlp").is_none() {
-        lacks.push(
-            "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
-                .to_owned(),
-        );
-    }
-    lacks
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod equipment;
 mod health;
 mod heartbeat;
 pub mod openapi;
+pub(crate) mod private;
 mod router;
 mod start;
 mod texts;

@@ -81,7 +81,7 @@ pub(crate) async fn run(options: ExtractOptions) -> anyhow::Result<Report> {
         program: Some(program),
         ..SandboxConfig::default()
     });
-    let ocr = Ocr::open(&["eng"]).await.ok();
+    let ocr = Ocr::open(&sandbox, &["eng"]).await.ok();
     let claim = Claim::own(Priority::Background);
     let samples = set::samples().context("the documents are not there")?;
     let watch = Watch::start();

@@ -3,16 +3,12 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 
-use super::address::{ChannelAddress, LISTS, is_video};
-use crate::{
-    names,
-    video::{ProgramFailure, YtDlp},
+use super::{
+    address::{ChannelAddress, LISTS},
+    folding::{Folding, List, MOST_VIDEOS},
 };
-
-/// The most videos of a channel that are looked at.
-const MOST_VIDEOS: usize = 20_000;
+use crate::video::{ProgramFailure, YtDlp};
 
 /// Looks through channels of a video platform.
 #[async_trait]
@@ -51,7 +47,7 @@ pub(crate) struct ListedVideo {
     /// Whether it goes on, or has not begun.
     pub(crate) is_live: bool,
     /// Seconds since 1970.
-    published_at: Option<i64>,
+    pub(super) published_at: Option<i64>,
 }
 
 /// The program yt-dlp.
@@ -64,9 +60,17 @@ impl ChannelDiscovery for ByProgram<'_> {
         let mut missing = None;
         for list in LISTS {
             let url = channel.list(list);
-            match self.0.list(&url).await {
-                Ok(json) => match List::read(&json) {
-                    Some(read) => lists.push(read),
+            match self.0.list::<Folding>(&url, MOST_VIDEOS).await {
+                Ok(folding) => match folding.list() {
+                    Some(read) => {
+                        if read.unread > 0 {
+                            let unread = read.unread;
+                            missing = Some(format!(
+                                "{unread} entries of the list of {list} cannot be read"
+                            ));
+                        }
+                        lists.push(read);
+                    }
                     None => missing = Some(format!("the list of {list} cannot be understood")),
                 },
                 Err(error) if error.may_pass() => {
@@ -93,46 +97,6 @@ impl ChannelDiscovery for ByProgram<'_> {
     }
 }
 
-/// A list of a channel, as the program prints it. It is not trusted.
-#[derive(Debug, Default, Deserialize)]
-struct List {
-    channel_id: Option<String>,
-    #[serde(default)]
-    entries: Vec<Option<Entry>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Entry {
-    #[serde(default)]
-    id: String,
-    title: Option<String>,
-    live_status: Option<String>,
-    timestamp: Option<f64>,
-}
-
-impl List {
-    fn read(json: &[u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok()
-    }
-
-    fn videos(self) -> Vec<ListedVideo> {
-        let videos = self.entries.into_iter().flatten().filter_map(|entry| {
-            let is_live = matches!(
-                entry.live_status.as_deref(),
-                Some("is_live" | "is_upcoming" | "post_live")
-            );
-            is_video(&entry.id).then(|| ListedVideo {
-                title: names::derived(entry.title.as_deref().unwrap_or(&entry.id)),
-                id: entry.id,
-                is_live,
-                #[expect(clippy::cast_possible_truncation, reason = "seconds are whole")]
-                published_at: entry.timestamp.map(|seconds| seconds as i64),
-            })
-        });
-        videos.collect()
-    }
-}
-
 /// Lists as one, newest first. Each is in its order; where a list has no times, it keeps that.
 fn joined(lists: Vec<List>) -> Listing {
     let ids = lists.iter().filter_map(|list| list.channel_id.clone());
@@ -142,7 +106,7 @@ fn joined(lists: Vec<List>) -> Listing {
     let mut seen = HashSet::new();
     let mut placed: Vec<(usize, ListedVideo)> = Vec::new();
     for list in lists {
-        for (place, video) in list.videos().into_iter().enumerate() {
+        for (place, video) in list.videos.into_iter().enumerate() {
             if seen.insert(video.id.clone()) {
                 placed.push((place, video));
             }
@@ -163,10 +127,14 @@ fn joined(lists: Vec<List>) -> Listing {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_sandbox::ProgramOutput as _;
+
     use super::*;
 
     fn list(json: &str) -> List {
-        List::read(json.as_bytes()).unwrap()
+        let mut folding = Folding::default();
+        folding.accept(json.as_bytes());
+        folding.list().unwrap()
     }
 
     #[test]
@@ -184,21 +152,6 @@ mod tests {
         assert_eq!(channels(vec![list(other), list(videos)]), ["UC1", "UC2"]);
         let untimed = r#"{"entries": [{"id": "x"}, {"id": "y"}]}"#;
         assert_eq!(ids(vec![list(videos), list(untimed)]), ["c", "x", "a", "y"]);
-    }
-
-    #[test]
-    fn what_a_platform_writes_is_not_trusted() {
-        let live = r#"{"entries": [{"id": "a", "live_status": "is_live"}, {"id": "b", "live_status": "is_upcoming"},
-            {"id": "c", "live_status": "was_live"}, {"id": "../d"}, {"id": ""}, {}]}"#;
-        let videos = list(live).videos();
-        let live: Vec<_> = videos
-            .iter()
-            .map(|it| (it.id.as_str(), it.is_live))
-            .collect();
-        assert_eq!(live, [("a", true), ("b", true), ("c", false)]);
-        for junk in ["", "[]", "<html>", r#"{"entries": 5}"#] {
-            assert!(List::read(junk.as_bytes()).is_none(), "{junk}");
-        }
         let empty = joined(vec![list("{}")]);
         assert_eq!(empty, Listing::default());
     }

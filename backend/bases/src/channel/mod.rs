@@ -8,6 +8,7 @@
 
 mod address;
 mod discovery;
+mod folding;
 mod import;
 mod job;
 

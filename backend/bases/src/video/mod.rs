@@ -20,7 +20,8 @@ use futures_util::StreamExt as _;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-pub(crate) use self::program::{ProgramFailure, YtDlp};
+pub use self::program::ProgramFailure;
+pub(crate) use self::program::YtDlp;
 use self::{
     captions::Captions,
     description::{Description, Obstacle},

@@ -66,7 +66,7 @@ impl Scan {
         }
         let program = folder.path().join("program");
         let does = format!(
-            "cd {path}; echo \"$6 $7\" >> runs\n\
+            "cd {path}; [ \"$9\" = --list-langs ] || echo \"$6 $7\" >> runs\n\
              case \"$6 $7\" in\n\
              'document text') cat text end;;\n\
              'document images') for page in $(echo \"${{11}}\" | tr , ' '); do {paints}; done; cat end;;\n\
@@ -85,10 +85,12 @@ impl Scan {
             program: Some(program),
             ..SandboxConfig::default()
         };
-        let ocr = Ocr::of_program(&tesseract, &["eng"]).await.unwrap();
+        let sandbox = Sandbox::new(&config);
+        let ocr = Ocr::of_program(&sandbox, &tesseract, &["eng"]);
+        let ocr = ocr.await.unwrap();
         Self {
             folder,
-            sandbox: Sandbox::new(&config),
+            sandbox,
             ocr,
             claim: Claim::new(Priority::Background, "acme"),
             file: Input::from(Bytes::from_static(b"%PDF")),

@@ -101,6 +101,59 @@ async fn addresses_that_are_not_public_are_refused_whatever_listens_there() {
     .await;
 }
 
+/// Where a head leads, as it is read and checked; nothing is connected.
+async fn leads(proxy: &Proxy, head: &str) -> Result<Vec<SocketAddr>, Refusal> {
+    proxy.allowed(&proxy.target(head.as_bytes())?).await
+}
+
+#[tokio::test]
+async fn public_addresses_are_reached_at_the_ports_of_the_web_alone() {
+    let proxy = proxy(false, BOUNDS).await;
+    let credentials = credentials(&proxy);
+    let tunnel = async |authority: &str| {
+        let head = format!("CONNECT {authority} HTTP/1.1\r\n{credentials}\r\n");
+        leads(&proxy, &head).await
+    };
+    let plain = async |authority: &str| {
+        let head = format!("GET http://{authority}/ HTTP/1.1\r\n{credentials}\r\n");
+        leads(&proxy, &head).await
+    };
+    for host in ["1.1.1.1", "[2606:4700:4700::1111]"] {
+        for port in [80, 443] {
+            let authority = format!("{host}:{port}");
+            let expected: Vec<SocketAddr> = vec![authority.parse().unwrap()];
+            assert_eq!(tunnel(&authority).await, Ok(expected.clone()));
+            assert_eq!(plain(&authority).await, Ok(expected));
+        }
+        assert_eq!(plain(host).await.map(|led| led[0].port()), Ok(80));
+        for port in [1, 22, 25, 53, 81, 442, 444, 3_128, 8_080, 8_443, 65_535] {
+            let authority = format!("{host}:{port}");
+            assert_eq!(tunnel(&authority).await, Err(Refusal::NotAllowed));
+            assert_eq!(plain(&authority).await, Err(Refusal::NotAllowed));
+        }
+    }
+    // A name is not even looked up for another port, and is followed to public addresses alone.
+    for authority in ["no.such.host.invalid:22", "localhost:80", "localhost:443"] {
+        assert_eq!(tunnel(authority).await, Err(Refusal::NotAllowed));
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_serves_the_run_that_it_was_opened_for_alone() {
+    let (one, other) = (proxy(true, BOUNDS).await, proxy(true, BOUNDS).await);
+    assert!(one.address.ip().is_loopback());
+    assert_ne!(one.port(), other.port());
+    let (port, _listener) = echo().await;
+    let head = format!(
+        "CONNECT 127.0.0.1:{port} HTTP/1.1\r\n{}\r\n",
+        credentials(&other)
+    );
+    let refused = served(&one, answer(&one, &head)).await;
+    assert_eq!(refused, Refusal::NoCredentials.response());
+    // What it was opened for knows them.
+    assert!(leads(&other, &head).await.is_ok());
+}
+
 #[tokio::test]
 async fn what_is_no_request_of_the_program_is_refused() {
     let proxy = proxy(true, BOUNDS).await;

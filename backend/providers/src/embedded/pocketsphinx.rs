@@ -123,11 +123,6 @@ impl Transcriber for PocketSphinx {
     }
 
     fn warm(&self) {
-        drop(spawn_blocking(|| {
-            if let Err(error) = sounds::prepare() {
-                tracing::warn!(reason = %error.kind(), "there is no folder for sounds");
-            }
-        }));
         let mut idle = self.pool.idle();
         if idle.is_empty() {
             match Process::start(&self.pool.models) {

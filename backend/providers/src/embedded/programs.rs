@@ -31,12 +31,18 @@ pub(super) fn start(
 /// Like [`start`], for a program that listens: it also reads what lies in the place of sounds.
 ///
 /// # Errors
-/// When it is not installed, or does not start.
+/// When it is not installed, or does not start; when there is no folder for sounds.
 pub(super) fn start_listening(
     program: impl AsRef<Path>,
     prepare: impl FnOnce(&mut Command),
 ) -> Result<Child, ProviderError> {
-    start_by(&LISTENING, program.as_ref(), prepare)
+    let program = program.as_ref();
+    // Where the place also has something hidden in it, the launcher allows what is there when it begins.
+    sounds::prepare().map_err(|error| {
+        let reason = format!("there is no folder for sounds: {}", error.kind());
+        ProviderError::new(program.to_string_lossy(), ProviderErrorKind::Failed, reason)
+    })?;
+    start_by(&LISTENING, program, prepare)
 }
 
 fn start_by(

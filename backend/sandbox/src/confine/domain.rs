@@ -24,9 +24,21 @@ const NEWEST: ABI = ABI::V10;
 /// The first that knows TCP ports.
 const WITH_TCP: ABI = ABI::V4;
 
-/// Where systems have programs, libraries and their data.
-const SYSTEM: [&str; 8] = [
-    "/usr",
+/// Where systems have programs, libraries and their data. The rest of `/usr`, such as `/usr/local/etc`, belongs to whoever runs it.
+pub(crate) const SYSTEM: [&str; 20] = [
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/share",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/libexec",
+    "/usr/local/share",
     "/lib",
     "/lib64",
     "/bin",
@@ -55,8 +67,12 @@ const SETTINGS: [&str; 14] = [
 const DEVICES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
 /// What is written there is gone, and reading finds nothing.
 const NULL: &str = "/dev/null";
-/// What belongs to programs in a `bin` that stands beside.
-const BESIDE_PROGRAMS: [&str; 6] = ["lib", "lib64", "libexec", "share", "bin", "pyvenv.cfg"];
+/// What belongs to programs of an installation, by its folder `bin`.
+const INSTALLED: [&str; 5] = ["bin", "lib", "lib64", "libexec", "share"];
+/// The file that makes a folder a virtual environment of Python.
+const ENVIRONMENT: &str = "pyvenv.cfg";
+/// The folder of a user with programs, libraries and the data of all else.
+const OF_USER: &str = ".local";
 /// The longest first line of a script that is looked at.
 const LONGEST_LINE: u64 = 512;
 /// How many interpreters of interpreters are followed.
@@ -119,17 +135,24 @@ pub(crate) fn named(named: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// What belongs to a program and to the interpreters that it names: those in a folder `bin`, and what is installed beside that; of a program
-/// elsewhere, which may lie among anything, its file alone.
+/// elsewhere, or in the `bin` of a person, which may lie among anything, its file alone.
 pub(crate) fn installation(program: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     // A link to it may lie among anything, too.
     let mut next = fs::canonicalize(program).ok();
     for _ in 0..MOST_INTERPRETERS {
         let Some(program) = next else { break };
-        beside(&program, hidden, &mut paths);
-        // An interpreter of a virtual environment is a link, and looks for its settings beside that.
+        // The interpreter of a virtual environment is a link, and looks for what is installed beside that.
+        let environment = prefix(&program).filter(|prefix| prefix.join(ENVIRONMENT).is_file());
+        if let Some(environment) = environment {
+            add(&environment.join(ENVIRONMENT), hidden, &mut paths);
+            installed(environment, hidden, &mut paths);
+        }
         if let Ok(real) = fs::canonicalize(&program) {
-            beside(&real, hidden, &mut paths);
+            match prefix(&real) {
+                Some(prefix) => installed(prefix, hidden, &mut paths),
+                None => add(&real, hidden, &mut paths),
+            }
         }
         next = interpreter(&program);
     }
@@ -138,18 +161,23 @@ pub(crate) fn installation(program: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     paths
 }
 
-fn beside(program: &Path, hidden: &[PathBuf], paths: &mut Vec<PathBuf>) {
-    let folder = program.parent();
-    let is_bin = |folder: &&Path| folder.file_name().is_some_and(|name| name == "bin");
-    let Some(folder) = folder.filter(is_bin) else {
-        return add(program, hidden, paths);
-    };
-    add(folder, hidden, paths);
-    for name in BESIDE_PROGRAMS {
-        let beside = folder.parent().map(|installed| installed.join(name));
-        beside
-            .into_iter()
-            .for_each(|path| add(&path, hidden, paths));
+/// Returns the folder that a program is installed in: the one of its `bin`, unless a person keeps all else there.
+fn prefix(program: &Path) -> Option<&Path> {
+    let folder = program.parent()?;
+    let prefix = folder.parent()?;
+    let is_bin = folder.file_name() == Some(OsStr::new("bin"));
+    (is_bin && !is_personal(prefix)).then_some(prefix)
+}
+
+/// True for the home of a person, and for the folder in it that has programs.
+fn is_personal(prefix: &Path) -> bool {
+    let of_homes = prefix.parent().and_then(Path::file_name) == Some(OsStr::new("home"));
+    of_homes || prefix == Path::new("/root") || prefix.file_name() == Some(OsStr::new(OF_USER))
+}
+
+fn installed(prefix: &Path, hidden: &[PathBuf], paths: &mut Vec<PathBuf>) {
+    for name in INSTALLED {
+        add(&prefix.join(name), hidden, paths);
     }
 }
 
@@ -251,6 +279,90 @@ mod tests {
         std::os::unix::fs::symlink(program, link).unwrap();
         let installed = ["installed/bin", "installed/lib"].map(Path::new);
         assert_eq!(below("home/bin/program"), installed);
+    }
+
+    /// As `pip install --user` and `pipx` install one in the home of a person.
+    #[test]
+    fn a_program_of_a_person_reads_its_own_environment_and_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let environment = root.join(".local/share/pipx/venvs/tool");
+        for path in [".local/bin", ".local/lib", ".local/share/keyrings"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::create_dir_all(environment.join("bin")).unwrap();
+        fs::create_dir_all(environment.join("lib")).unwrap();
+        fs::write(environment.join(ENVIRONMENT), "").unwrap();
+        let below = |program: &Path| {
+            let paths = installation(program, &[]);
+            let below = paths
+                .iter()
+                .filter_map(|path| path.strip_prefix(&root).ok());
+            below.map(Path::to_owned).collect::<Vec<_>>()
+        };
+        let alone = root.join(".local/bin/alone");
+        fs::write(&alone, "").unwrap();
+        assert_eq!(below(&alone), [Path::new(".local/bin/alone")]);
+        // Its interpreter is a link to that of the system.
+        let python = environment.join("bin/python");
+        std::os::unix::fs::symlink("/bin/sh", &python).unwrap();
+        let tool = environment.join("bin/tool");
+        fs::write(&tool, format!("#!{}\n", python.display())).unwrap();
+        let link = root.join(".local/bin/tool");
+        std::os::unix::fs::symlink(&tool, &link).unwrap();
+        let of_tool = ["bin", "lib", ENVIRONMENT]
+            .map(|name| Path::new(".local/share/pipx/venvs/tool").join(name));
+        assert_eq!(below(&link), of_tool);
+        // A link that is an interpreter, and no environment's, gives nothing of where it lies.
+        fs::create_dir_all(root.join("tools/bin")).unwrap();
+        fs::create_dir_all(root.join("tools/share")).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", root.join("tools/bin/python")).unwrap();
+        let script = root.join("script");
+        let line = format!("#!{}\n", root.join("tools/bin/python").display());
+        fs::write(&script, line).unwrap();
+        assert_eq!(below(&script), [Path::new("script")]);
+    }
+
+    #[test]
+    fn homes_are_personal_and_installations_are_not() {
+        for prefix in [
+            "/root",
+            "/home/ada",
+            "/var/home/ada",
+            "/home/ada/.local",
+            "/root/.local",
+        ] {
+            assert!(is_personal(Path::new(prefix)), "{prefix}");
+        }
+        for prefix in [
+            "/usr",
+            "/usr/local",
+            "/opt/tesseract",
+            "/home/ada/.local/share/pipx/venvs/yt-dlp",
+            "/root/.pyenv/versions/3.13.1",
+        ] {
+            assert!(!is_personal(Path::new(prefix)), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn of_the_system_settings_and_data_of_the_administrator_are_not_read() {
+        let paths = systems(&[]);
+        for path in [
+            "/usr",
+            "/usr/local",
+            "/usr/local/etc",
+            "/usr/src",
+            "/etc",
+            "/opt",
+            "/root",
+        ] {
+            let Ok(real) = fs::canonicalize(path) else {
+                continue;
+            };
+            let around = paths.iter().find(|readable| real.starts_with(readable));
+            assert_eq!(around, None, "{path}");
+        }
     }
 
     #[test]

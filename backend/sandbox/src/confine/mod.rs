@@ -13,7 +13,7 @@ use std::{fmt, io, path::PathBuf, sync::OnceLock, thread};
 
 use rustix::process::{DumpableBehavior, getpid, set_dumpable_behavior};
 
-pub(crate) use self::domain::{installation, named, systems};
+pub(crate) use self::domain::{SYSTEM, installation, named, systems};
 
 /// Who is confined.
 #[derive(Debug, Clone)]

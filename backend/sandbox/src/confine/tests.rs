@@ -395,6 +395,60 @@ fn a_program_reads_what_is_its_own_and_reaches_one_port() {
     assert_eq!(fs::read_dir(root).unwrap().count(), 3);
 }
 
+/// Reads each of the files that it is given.
+const READS: &str = r#"
+$| = 1;
+for my $file (@ARGV) {
+    print "$file: ", (open(my $read, "<", $file) ? "possible" : "refused $!"), "\n";
+}
+"#;
+
+/// As `pipx` installs one, in the home of a person, with the data of the server within its own folder.
+#[test]
+fn a_program_reads_nothing_around_its_environment_and_nothing_hidden_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap().join("home/ada");
+    let environment = home.join(".local/share/pipx/venvs/tool");
+    let data = environment.join("lib/data");
+    let module = environment.join("lib/module");
+    let mut files = vec![
+        home.join(".ssh/key"),
+        home.join(".config/colloquy.toml"),
+        home.join(".local/share/keyrings/secret"),
+        data.join("secret"),
+        environment.join("secret"),
+        module.clone(),
+    ];
+    for file in &files {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, SECRET).unwrap();
+    }
+    let server = format!("/proc/{}/environ", std::process::id());
+    files.extend([PathBuf::from("/etc/shadow"), PathBuf::from(server)]);
+    let script = environment.join("bin/tool");
+    fs::create_dir(environment.join("bin")).unwrap();
+    fs::write(environment.join("pyvenv.cfg"), "").unwrap();
+    fs::write(&script, format!("#!/usr/bin/env perl\n{READS}")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    // Where the path has it.
+    let link = home.join(".local/bin/tool");
+    fs::create_dir(home.join(".local/bin")).unwrap();
+    std::os::unix::fs::symlink(&script, &link).unwrap();
+    let mut words: Vec<String> = ["--memory-bytes", "500000000", "--cpu-seconds", "10"]
+        .map(str::to_owned)
+        .into();
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    words.extend(["--hidden".to_owned(), path(&data), "--".to_owned()]);
+    words.push(path(&link));
+    words.extend(files.iter().map(|file| path(file)));
+    let printed = process("a_process_that_becomes_a_program", &words);
+    let expected: Vec<_> = files
+        .iter()
+        .map(|file| (file.to_str().unwrap(), *file == module))
+        .collect();
+    assert_eq!(told(&printed), expected, "{printed}");
+}
+
 #[test]
 fn finding_out_what_the_kernel_lacks_does_not_confine_this_process() {
     missing().unwrap();

@@ -25,6 +25,14 @@ fn a_reason_is_one_line() {
     );
 }
 
+#[test]
+fn an_option_is_unknown_where_the_program_itself_says_so() {
+    let own = b"Usage: yt-dlp [OPTIONS]\n\nyt-dlp: error: no such option: --use-extractors\n";
+    assert_eq!(unknown_option(own).as_deref(), Some("--use-extractors"));
+    let platforms = b"ERROR: [x] y: error: no such option: --use-extractors\n";
+    assert_eq!(unknown_option(platforms), None);
+}
+
 /// As yt-dlp says it.
 #[test]
 fn what_passes_is_told_from_what_stays() {
@@ -100,7 +108,8 @@ fn sandbox(folder: &Path) -> Sandbox {
     })
 }
 
-async fn described(folder: &Path, program: PathBuf) -> Result<String, ProgramFailure> {
+/// Does something with a program.
+async fn with<T>(folder: &Path, program: PathBuf, does: impl AsyncFnOnce(YtDlp<'_>) -> T) -> T {
     let settings = KnowledgeConfig {
         yt_dlp: Some(program),
         ..KnowledgeConfig::default()
@@ -108,9 +117,29 @@ async fn described(folder: &Path, program: PathBuf) -> Result<String, ProgramFai
     let sandbox = sandbox(folder);
     let fetcher = Fetcher::new(&FetchConfig::default()).unwrap();
     let claim = Claim::new(Priority::Background, "acme");
-    let program = YtDlp::new(&settings, &sandbox, &fetcher, claim);
-    let described = program.describe("https://youtu.be/x").await?;
+    does(YtDlp::new(&settings, &sandbox, &fetcher, claim)).await
+}
+
+async fn described(folder: &Path, program: PathBuf) -> Result<String, ProgramFailure> {
+    let describe = async |program: YtDlp<'_>| program.describe("https://youtu.be/x").await;
+    let described = with(folder, program, describe).await?;
     Ok(String::from_utf8(described).unwrap())
+}
+
+async fn checked(folder: &Path, program: PathBuf) -> Result<String, ProgramFailure> {
+    let check = async |program: YtDlp<'_>| program.check().await;
+    with(folder, program, check).await
+}
+
+/// A program that says its version, and else does this.
+fn script(folder: &Path, does: &str) -> PathBuf {
+    let path = folder.join("yt-dlp");
+    let script = format!(
+        "#!/bin/sh\n[ \"$*\" != '--ignore-config --version' ] || {{ echo 2021.12.01; exit 0; }}\n{does}\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
 }
 
 #[tokio::test]
@@ -160,4 +189,41 @@ async fn a_program_that_is_not_there_is_not_installed() {
     let folder = tempfile::tempdir().unwrap();
     let described = described(folder.path(), "/no/such/program".into()).await;
     assert!(matches!(described, Err(ProgramFailure::NotInstalled)));
+}
+
+/// As yt-dlp of before 2025 ends.
+const OLD: &str = "printf 'Usage: yt-dlp [OPTIONS] URL [URL...]\\n\\nyt-dlp: error: no such option: --no-plugin-dirs\\n' >&2; exit 2";
+
+#[tokio::test]
+async fn a_program_that_is_too_old_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = script(folder.path(), OLD);
+    for outcome in [
+        checked(folder.path(), program.clone()).await,
+        described(folder.path(), program).await,
+    ] {
+        let failure = outcome.unwrap_err();
+        assert!(!failure.may_pass());
+        let told = failure.to_string();
+        assert!(
+            told.contains("yt-dlp 2021.12.01 ") && told.contains(" too old"),
+            "{told}"
+        );
+        assert!(told.ends_with(" --no-plugin-dirs"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_knows_its_options_is_told_by_its_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = "for last; do :; done\n[ \"$last\" = --dump-single-json ] || exit 9\n\
+        printf 'Usage: ..\\n\\nyt-dlp: error: You must provide at least one URL.\\nType yt-dlp --help\\n' >&2; exit 2";
+    let program = script(folder.path(), good);
+    assert_eq!(checked(folder.path(), program).await.unwrap(), "2021.12.01");
+    let broken = "printf 'Traceback:\\nImportError: Python 3.8 is not supported\\n' >&2; exit 1";
+    let failure = checked(folder.path(), script(folder.path(), broken)).await;
+    let Err(ProgramFailure::Broken(why)) = failure else {
+        panic!("{failure:?}");
+    };
+    assert_eq!(why, "ImportError: Python 3.8 is not supported");
 }
