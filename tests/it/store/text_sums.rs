@@ -11,12 +11,12 @@ use colloquy::{
     identifiers::PartnerId,
     kernel::Base,
     messaging, server,
-    store::statement,
+    store::{Executor as _, statement},
     transcripts, webhooks,
 };
 use futures_util::future::join_all;
-
-use super::*;
+use harness::TestDatabase;
+use support::earlier::run;
 
 /// The partners `acme` with the quota `q`, and `other` with the quota `p`. The quotas are budgets, which do not count.
 async fn place(database: &TestDatabase) -> Base {
