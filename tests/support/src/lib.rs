@@ -1,4 +1,4 @@
-//! What tests of a crate share with those of whole servers: fresh databases on SQLite and PostgreSQL, those of earlier servers, patience.
+//! What tests of a crate share with those of whole servers: fresh databases on SQLite and PostgreSQL, those of earlier servers, clocks, patience.
 //!
 //! It knows the settings and the database of a server, and no capability, so that a crate above them is tested without the server.
 
@@ -8,6 +8,7 @@
     reason = "test code: it fails by panicking"
 )]
 
+pub mod clock;
 pub mod database;
 pub mod earlier;
 
