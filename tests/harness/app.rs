@@ -253,12 +253,13 @@ impl TestApp {
         }
     }
 
-    /// Moves the clock of a server with [`TestAppBuilder::manual_clock`].
+    /// Moves the clock of a server with [`TestAppBuilder::manual_clock`]. Its worker looks at once for what is due then.
     pub fn advance(&self, by: Duration) {
         self.manual
             .as_ref()
             .expect("the test has a manual clock")
             .advance(by);
+        self.app.kernel.jobs.wake();
     }
 
     /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its
@@ -290,6 +291,7 @@ impl TestApp {
     pub fn set_clock(&self, now: &str) {
         let clock = self.manual.as_ref().expect("the test has a manual clock");
         clock.set(now.parse().expect("a time"));
+        self.app.kernel.jobs.wake();
     }
 
     /// The address of a path.
