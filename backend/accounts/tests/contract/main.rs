@@ -1,4 +1,5 @@
-//! The ledger on both databases: limits under concurrency and over nodes, usage, budgets, lost processes, failing databases.
+//! What quotas, their ledger and the storage of partners do on both databases: limits under concurrency and over nodes, usage, budgets, lost
+//! processes, failing databases.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,6 +11,8 @@ mod budgets;
 mod failures;
 mod late;
 mod limits;
+mod quota_changes;
+mod texts;
 mod usage;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
