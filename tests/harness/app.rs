@@ -22,7 +22,7 @@ use reqwest::{Body, Method, RequestBuilder, StatusCode, multipart::Part};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{TestDatabase, doubles::Doubles, process::binary};
+use crate::{TestDatabase, doubles::Doubles, eventually, process::binary};
 
 /// The admin key of test servers.
 pub const ADMIN_KEY: &str = "admin-key-of-the-tests";
@@ -260,6 +260,18 @@ impl TestApp {
             .expect("the test has a manual clock")
             .advance(by);
         self.app.kernel.jobs.wake();
+    }
+
+    /// Waits until no job of this kind is queued or runs: nothing more comes of what was asked for.
+    pub async fn works_off(&self, kind: &str) {
+        let db = self.app.store.db();
+        let open = format!(
+            "SELECT COUNT(*) FROM work WHERE kind = '{kind}' AND state IN ('queued', 'running')"
+        );
+        eventually("no job is left", async || {
+            db.fetch_count(open.clone()).await.expect("a number") == 0
+        })
+        .await;
     }
 
     /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its
