@@ -1,10 +1,6 @@
 //! A server on an ephemeral port, with the database, the clock and the doubles of its test.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::extract::FromRequestParts as _;
 use colloquy::{
@@ -21,13 +17,12 @@ use colloquy::{
     store::Executor as _,
 };
 use futures_util::stream;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use reqwest::{Body, Method, RequestBuilder, StatusCode, multipart::Part};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
-use crate::{TestDatabase, doubles::Doubles, process::binary};
+use crate::{TestDatabase, doubles::Doubles, eventually, process::binary};
 
 /// The admin key of test servers.
 pub const ADMIN_KEY: &str = "admin-key-of-the-tests";
@@ -41,30 +36,11 @@ pub fn quick() -> jobs::Settings {
     }
 }
 
-/// The clock of a machine that is wrong by so much; the database's is right.
-#[derive(Debug)]
-struct WrongClock(SignedDuration);
-
-impl Clock for WrongClock {
-    fn now(&self) -> Timestamp {
-        SystemClock.now() + self.0
-    }
-
-    fn instant(&self) -> Instant {
-        SystemClock.instant()
-    }
-
-    fn new_id(&self) -> Uuid {
-        SystemClock.new_id()
-    }
-}
-
 /// Sets a server up.
 pub struct TestAppBuilder {
     database: TestDatabase,
     config: Config,
     manual: Option<Arc<ManualClock>>,
-    wrong_by: SignedDuration,
     doubles: Doubles,
     providers: Option<Providers>,
     worker: Option<jobs::Settings>,
@@ -82,13 +58,6 @@ impl TestAppBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<ManualClock>) -> Self {
         self.manual = Some(clock);
-        self
-    }
-
-    /// The clock of this node's machine is wrong by so many seconds.
-    #[must_use]
-    pub fn wrong_by(mut self, seconds: i64) -> Self {
-        self.wrong_by = SignedDuration::from_secs(seconds);
         self
     }
 
@@ -144,8 +113,7 @@ impl TestAppBuilder {
             .unwrap_or_else(|| self.doubles.providers(&self.config));
         let clock: Arc<dyn Clock> = match self.manual {
             Some(manual) => manual,
-            None if self.wrong_by.is_zero() => Arc::new(SystemClock),
-            None => Arc::new(WrongClock(self.wrong_by)),
+            None => Arc::new(SystemClock),
         };
         let folder = DataFolder::claim(&self.config.store, &*clock);
         let folder = folder.await.expect("the data folder");
@@ -279,19 +247,31 @@ impl TestApp {
             database: database.clone(),
             config,
             manual: None,
-            wrong_by: SignedDuration::ZERO,
             doubles: Doubles::default(),
             providers: None,
             worker: Some(jobs::Settings::default()),
         }
     }
 
-    /// Moves the clock of a server with [`TestAppBuilder::manual_clock`].
+    /// Moves the clock of a server with [`TestAppBuilder::manual_clock`]. Its worker looks at once for what is due then.
     pub fn advance(&self, by: Duration) {
         self.manual
             .as_ref()
             .expect("the test has a manual clock")
             .advance(by);
+        self.app.kernel.jobs.wake();
+    }
+
+    /// Waits until no job of this kind is queued or runs: nothing more comes of what was asked for.
+    pub async fn works_off(&self, kind: &str) {
+        let db = self.app.store.db();
+        let open = format!(
+            "SELECT COUNT(*) FROM work WHERE kind = '{kind}' AND state IN ('queued', 'running')"
+        );
+        eventually("no job is left", async || {
+            db.fetch_count(open.clone()).await.expect("a number") == 0
+        })
+        .await;
     }
 
     /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its
@@ -323,6 +303,7 @@ impl TestApp {
     pub fn set_clock(&self, now: &str) {
         let clock = self.manual.as_ref().expect("the test has a manual clock");
         clock.set(now.parse().expect("a time"));
+        self.app.kernel.jobs.wake();
     }
 
     /// The address of a path.

@@ -10,7 +10,6 @@
 
 pub mod app;
 pub mod client;
-pub mod database;
 pub mod disk;
 pub mod doubles;
 pub mod lost_commits;
@@ -23,30 +22,8 @@ pub mod upstream;
 pub mod vectorstores;
 pub mod voice_workers;
 
-use std::time::Duration;
-
 pub use app::{TestApp, TestAppBuilder};
-pub use database::TestDatabase;
-
-/// How many times longer this machine takes than the one that deadlines are made for, at least 1 (`tests/run` measures it).
-pub fn slowness() -> f64 {
-    let measured = std::env::var("COLLOQUY_TEST_SLOWNESS").ok();
-    let measured = measured.and_then(|times| times.parse().ok());
-    measured.unwrap_or(1.0_f64).max(1.0)
-}
-
-/// Waits until something holds, half a minute on a machine of ordinary speed.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    let begun = tokio::time::Instant::now();
-    let patience = Duration::from_secs(30).mul_f64(slowness());
-    while begun.elapsed() < patience {
-        if check().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it did not come to pass: {what}");
-}
+pub use support::{TestDatabase, database, eventually, slowness};
 
 /// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
 pub fn by_length<T>(short: T, full: T) -> T {

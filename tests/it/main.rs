@@ -21,7 +21,6 @@ mod fetch;
 mod front;
 mod http;
 mod input;
-mod jobs;
 mod ledger;
 mod logs;
 mod media;

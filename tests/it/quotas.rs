@@ -164,27 +164,6 @@ on_both_databases!(a_bad_setting_is_named, |app| {
     assert_eq!(refused["field"], "kinds");
 });
 
-on_both_databases!(changes_at_once_do_not_undo_each_other, |app| {
-    let acme = app.partner("acme").await;
-    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
-    for round in 0..20 {
-        let limits = json!({"limits": {"tokens": round, "dollars": round.to_string()}});
-        let changes = [limits, json!({"name": round.to_string()})];
-        let changing = changes.map(|body| app.put(&acme.key, &quota.path, body));
-        for answer in futures_util::future::join_all(changing).await {
-            answer.expect(200);
-        }
-        let read = app.get(&acme.key, &quota.path).await.expect(200);
-        let limits = &read["limits"];
-        assert_eq!(limits["tokens"], round);
-        assert_eq!(limits["dollars"], round.to_string());
-        assert_eq!(read["name"], round.to_string());
-    }
-    let none = json!({"limits": {}});
-    let none = app.put(&acme.key, &quota.path, none).await.expect(200);
-    assert_eq!(none["limits"]["tokens"], Value::Null);
-});
-
 on_both_databases!(only_a_partner_s_own_keys_reach_its_quotas, |app| {
     let (acme, other) = (app.partner("acme").await, app.partner("other").await);
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use colloquy::{
     accounts::ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext},
     clock::ManualClock,
+    store::{Executor as _, Store},
 };
 use harness::{
-    TestApp,
+    TestApp, TestDatabase,
     app::{ADMIN_KEY, TestQuota},
 };
 use serde_json::{Value, json};
-
-use super::*;
+use support::earlier::{migrate_as_before, migrations, run};
 
 const QUOTAS: &str = "/api/quotas/acme";
 const BUSY: &str = "00000000000000000000000000000001";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use colloquy::{
-    accounts::storage::{self, ChargeError, PendingTexts, StorageLimitReached, Sum},
+    accounts::storage::{self, ChargeError, Sum},
     analyses, calls,
     clock::SystemClock,
     config::Config,
@@ -11,12 +11,12 @@ use colloquy::{
     identifiers::PartnerId,
     kernel::Base,
     messaging, server,
-    store::statement,
+    store::{Executor as _, statement},
     transcripts, webhooks,
 };
 use futures_util::future::join_all;
-
-use super::*;
+use harness::TestDatabase;
+use support::earlier::run;
 
 /// The partners `acme` with the quota `q`, and `other` with the quota `p`. The quotas are budgets, which do not count.
 async fn place(database: &TestDatabase) -> Base {
@@ -134,70 +134,6 @@ async fn a_sum_is_corrected_while_texts_are_stored() {
         assert!(stored.iter().all(Result::is_ok), "{stored:?}");
         assert!(recounted.iter().all(Result::is_ok), "{recounted:?}");
         assert_eq!(counted(&base, "acme").await, Some(600));
-    }
-}
-
-#[tokio::test]
-async fn texts_that_arrive_together_do_not_pass_the_limit() {
-    for database in TestDatabase::both().await {
-        let base = place(&database).await;
-        let limited =
-            r#"UPDATE partners SET settings = '{"storage_bytes": 550}' WHERE id = 'acme'"#;
-        run(&base.store, limited).await;
-        let stored = (0..8).map(|number| store_text(&base, format!("c{number}"), 100));
-        let stored = join_all(stored).await;
-        let refused = |stored: &&Result<(), ChargeError>| {
-            let limit = 550;
-            matches!(stored, Err(ChargeError::Limit(reached)) if *reached == StorageLimitReached { used: 500, limit })
-        };
-        assert_eq!(stored.iter().filter(refused).count(), 3, "{stored:?}");
-        assert_eq!(counted(&base, "acme").await, Some(500));
-        let rows = base
-            .store
-            .db()
-            .fetch_count("SELECT COUNT(*) FROM completions");
-        assert_eq!(rows.await.unwrap(), 5, "{stored:?}");
-    }
-}
-
-#[tokio::test]
-async fn texts_that_are_reserved_together_do_not_pass_the_limit() {
-    for database in TestDatabase::both().await {
-        let base = place(&database).await;
-        let limited =
-            r#"UPDATE partners SET settings = '{"storage_bytes": 550}' WHERE id = 'acme'"#;
-        run(&base.store, limited).await;
-        store_text(&base, "c".to_owned(), 100).await.unwrap();
-        let (texts, acme) = (PendingTexts::default(), PartnerId::of_row("acme"));
-        let reserved = join_all((0..8).map(|_| texts.reserve(&base, &acme, 200))).await;
-        assert_eq!(reserved.iter().filter(|it| it.is_ok()).count(), 2);
-        // Those that were refused hold nothing.
-        let refused = texts.reserve(&base, &acme, 51).await.unwrap_err();
-        let expected = StorageLimitReached {
-            used: 500,
-            limit: 550,
-        };
-        assert!(matches!(refused, ChargeError::Limit(reached) if reached == expected));
-        assert!(texts.reserve(&base, &acme, 50).await.is_ok());
-        drop(reserved);
-        assert!(texts.reserve(&base, &acme, 450).await.is_ok());
-    }
-}
-
-#[tokio::test]
-async fn a_text_that_is_stored_meanwhile_counts_once() {
-    for database in TestDatabase::both().await {
-        let base = place(&database).await;
-        let limited =
-            r#"UPDATE partners SET settings = '{"storage_bytes": 550}' WHERE id = 'acme'"#;
-        run(&base.store, limited).await;
-        let (texts, acme) = (PendingTexts::default(), PartnerId::of_row("acme"));
-        let first = texts.reserve(&base, &acme, 200).await.unwrap();
-        store_text(&base, "c".to_owned(), 200).await.unwrap();
-        // The second one is held while the first one is both stored and held.
-        let second = texts.reserve(&base, &acme, 200);
-        let (second, ()) = tokio::join!(biased; second, async { drop(first) });
-        assert!(second.is_ok(), "{second:?}");
     }
 }
 

@@ -6,8 +6,12 @@ use super::*;
 
 /// Patience for tests: the faults that are silent are over soon.
 async fn impatient() -> Text {
+    impatient_with(|builder| builder).await
+}
+
+async fn impatient_with(change: impl FnOnce(TestAppBuilder) -> TestAppBuilder) -> Text {
     Text::with(|_, builder| {
-        builder.config(|config| {
+        change(builder).config(|config| {
             let mut second = config.models["scripted-chat"].clone();
             second.model = Some("scripted-chat".to_owned());
             config.models.insert("second".to_owned(), second);
@@ -328,7 +332,7 @@ async fn a_request_that_the_model_refuses_is_the_clients_business() {
 
 #[tokio::test]
 async fn a_model_that_keeps_failing_rests() {
-    let text = impatient().await;
+    let text = impatient_with(|builder| builder.manual_clock()).await;
     text.upstream
         .set_default(Api::Chat, Script::fault(Fault::Status(503)));
     for _ in 0..5 {
@@ -341,13 +345,11 @@ async fn a_model_that_keeps_failing_rests() {
     // The fallback is asked at once.
     let mut body = hello();
     body["fallback_model"] = json!("scripted-responses");
-    assert_eq!(
-        text.post(CHAT, body).await.expect(200)["model"],
-        "scripted-responses"
-    );
+    let answer = text.post(CHAT, body).await.expect(200);
+    assert_eq!(answer["model"], "scripted-responses");
     // After the rest one request finds out.
     text.upstream.set_default(Api::Chat, Script::default());
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    text.app.advance(Duration::from_millis(1_100));
     text.post(CHAT, hello()).await.expect(200);
     text.post(CHAT, hello()).await.expect(200);
 }

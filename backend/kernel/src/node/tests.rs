@@ -1,33 +1,15 @@
 //! Nodes by their heartbeats and folders.
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc};
 
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use colloquy_config::{Config, Secret, StoreConfig};
 use colloquy_store::statement;
-use jiff::{SignedDuration, Timestamp};
-use uuid::Uuid;
+use jiff::Timestamp;
+use support::clock::WrongClock;
 
 use super::*;
 use crate::CLOCKS_OFF;
-
-/// A machine's clock that is 45 s behind.
-#[derive(Debug)]
-struct Behind;
-
-impl Clock for Behind {
-    fn now(&self) -> Timestamp {
-        SystemClock.now() - SignedDuration::from_secs(45)
-    }
-
-    fn instant(&self) -> Instant {
-        SystemClock.instant()
-    }
-
-    fn new_id(&self) -> Uuid {
-        SystemClock.new_id()
-    }
-}
 
 fn manual() -> Arc<ManualClock> {
     Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()))
@@ -97,7 +79,8 @@ async fn a_node_whose_clock_is_behind_lives() {
     let dir = tempfile::tempdir().unwrap();
     let right = kernel(config(dir.path(), "right"), Arc::new(SystemClock));
     let right = right.await.unwrap();
-    let wrong = kernel(config(dir.path(), "wrong"), Arc::new(Behind));
+    let behind = Arc::new(WrongClock::by_seconds(-45));
+    let wrong = kernel(config(dir.path(), "wrong"), behind);
     let wrong = wrong.await.unwrap();
     heartbeat(&wrong).await.unwrap();
     assert!(lives(&wrong, &right).await);

@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use colloquy::config::{Secret, StoreConfig};
+use colloquy_config::{Secret, StoreConfig};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use sqlx_postgres::PgConnection;
@@ -158,13 +158,13 @@ impl TestDatabase {
     }
 
     /// Where it is, if that is a PostgreSQL server.
-    pub(super) fn postgres_url(&self) -> Option<Url> {
+    pub fn postgres_url(&self) -> Option<Url> {
         let url = self.postgres_url.as_deref()?;
         Some(Url::parse(url).expect("the URL of the PostgreSQL server"))
     }
 
-    /// The same, where this URL leads to the same database.
-    pub(super) fn by_way_of(&self, url: &Url) -> Self {
+    /// The same database, by way of this URL.
+    pub fn by_way_of(&self, url: &Url) -> Self {
         Self {
             postgres_url: Some(url.to_string()),
             ..self.clone()

@@ -1,6 +1,7 @@
 //! A sort of jobs that partners share, and one job that takes its process down.
 
-use colloquy::accounts::{DataScope, PartnerId, Principal, Tenant};
+use colloquy_base::{clock::runtime_now, identifiers::PartnerId};
+use colloquy_store::{Dialect, Executor as _, statement};
 
 use super::*;
 
@@ -9,7 +10,7 @@ use super::*;
 struct Shared(Scripted);
 
 impl Job for Shared {
-    type State = App;
+    type State = TestNode;
 
     const KIND: &'static str = "test.shared";
     const RETRY: RetryRule = Scripted::RETRY;
@@ -19,40 +20,28 @@ impl Job for Shared {
         self.0.dedup_key()
     }
 
-    async fn run(self, app: App, run: Run) -> anyhow::Result<RunResult> {
-        self.0.run(app, run).await
+    async fn run(self, node: TestNode, run: Run) -> anyhow::Result<RunResult> {
+        self.0.run(node, run).await
     }
 
-    async fn give_up(self, app: App, run: Run, why: GivenUp) -> anyhow::Result<()> {
-        self.0.give_up(app, run, why).await
+    async fn give_up(self, node: TestNode, run: Run, why: GivenUp) -> anyhow::Result<()> {
+        self.0.give_up(node, run, why).await
     }
 }
 
-fn tenant(partner: &str) -> Tenant {
-    let admin = Principal {
-        key_id: "test".to_owned(),
-        reach: DataScope::Admin,
-        scopes: None,
-        allowed_origins: None,
-        partner_rate: None,
-    };
-    let partner = PartnerId::parse(partner).unwrap();
-    admin.tenant(&partner).unwrap()
-}
-
-async fn enqueue_of(app: &App, partner: &str, job: &impl Job) {
-    let transaction = app.store.begin().await.unwrap();
-    let tenant = tenant(partner);
-    let queued = jobs::enqueue(app, &transaction, Some(tenant.partner()), job).await;
+async fn enqueue_of(node: &TestNode, partner: &str, job: &impl Job) {
+    let transaction = node.store.begin().await.unwrap();
+    let partner = PartnerId::of_row(partner);
+    let queued = jobs::enqueue(node, &transaction, Some(&partner), job).await;
     queued.unwrap();
     transaction.commit().await.unwrap();
-    app.kernel.jobs.wake();
+    node.kernel.jobs.wake();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn partners_share_the_places_of_a_sort() {
     for database in TestDatabase::both().await {
-        let app = node(&database, "a").await;
+        let node = join(&database, "a").await;
         let names = |partner: &str| format!("{}-share-{partner}", database.kind());
         let job = |partner: &str| {
             let job = Scripted::new(names(partner), Script::Wait);
@@ -63,11 +52,11 @@ async fn partners_share_the_places_of_a_sort() {
         };
         for partner in ["a", "b", "c"] {
             for _ in 0..20 {
-                enqueue_of(&app, partner, &job(partner)).await;
+                enqueue_of(&node, partner, &job(partner)).await;
             }
         }
         let registry = Registry::default().with::<Shared>();
-        jobs::start(&app, registry, quick()).await.unwrap();
+        jobs::start(&node, registry, quick()).await.unwrap();
         let running = |partner: &str| {
             let record = record(&names(partner));
             record.running.load(Ordering::SeqCst)
@@ -79,15 +68,15 @@ async fn partners_share_the_places_of_a_sort() {
         .await;
         assert!(all().iter().all(|running| *running <= 3), "{:?}", all());
         // However many want all of them, there is a place for one more.
-        enqueue_of(&app, "few", &job("few")).await;
+        enqueue_of(&node, "few", &job("few")).await;
         eventually("another one has a place", || async { running("few") == 1 }).await;
-        stop(app).await;
+        stop(node).await;
     }
 }
 
 /// Many rows, without their ids being made one by one.
-async fn fill(app: &App, rows: u32, job: &Shared) {
-    let db = app.store.db();
+async fn fill(node: &TestNode, rows: u32, job: &Shared) {
+    let db = node.store.db();
     let numbers = match db.dialect() {
         Dialect::Postgres => format!("SELECT n FROM generate_series(1, {rows}) AS s(n)"),
         Dialect::Sqlite => format!(
@@ -108,30 +97,30 @@ async fn fill(app: &App, rows: u32, job: &Shared) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_jobs_of_one_partner_hold_nobody_up() {
     for database in TestDatabase::both().await {
-        let app = node(&database, "a").await;
+        let node = join(&database, "a").await;
         let name = format!("{}-hundred-thousand", database.kind());
         let job = Scripted {
             keyed: false,
             ..Scripted::new(&name, Script::Work(0))
         };
-        fill(&app, 100_000, &Shared(job)).await;
+        fill(&node, 100_000, &Shared(job)).await;
         let registry = Registry::default().with::<Shared>();
-        jobs::start(&app, registry, quick()).await.unwrap();
+        jobs::start(&node, registry, quick()).await.unwrap();
         eventually("the worker works", || async { runs(&name) > 20 }).await;
         let other = Scripted::new(format!("{name}-other"), Script::Work(0));
-        let (before, began) = (runs(&name), tokio::time::Instant::now());
-        enqueue_of(&app, "few", &Shared(other.clone())).await;
+        let (before, began) = (runs(&name), runtime_now());
+        enqueue_of(&node, "few", &Shared(other.clone())).await;
         eventually("the other one ran", || async { runs(&other.name) == 1 }).await;
         let (beside, took) = (runs(&name) - before, began.elapsed());
         println!("{}: {took:?}, beside {beside} others", database.kind());
         // It is not the last of them, and none of them takes long to find.
         assert!(beside < 2_000 && took < Duration::from_secs(5), "{took:?}");
-        let (before, began) = (runs(&name), tokio::time::Instant::now());
+        let (before, began) = (runs(&name), runtime_now());
         eventually("a hundred more", || async { runs(&name) >= before + 100 }).await;
         let each = began.elapsed() / 100;
         println!("{}: {each:?} a job", database.kind());
         assert!(each < Duration::from_millis(100), "{each:?}");
-        stop(app).await;
+        stop(node).await;
     }
 }
 
@@ -146,15 +135,15 @@ async fn the_process_of_a_poisonous_job() {
         return;
     };
     let database: TestDatabase = serde_json::from_str(&database).unwrap();
-    let app = node(&database, "poisoned").await;
+    let node = join(&database, "poisoned").await;
     let registry = Registry::default().with::<Shared>();
-    jobs::start(&app, registry, quick()).await.unwrap();
+    jobs::start(&node, registry, quick()).await.unwrap();
     std::future::pending().await
 }
 
 fn process(database: &TestDatabase) -> tokio::process::Child {
     tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "jobs::partners::the_process_of_a_poisonous_job"])
+        .args(["--exact", "partners::the_process_of_a_poisonous_job"])
         .args(["--ignored", "--nocapture"])
         .env(CHILD, serde_json::to_string(database).unwrap())
         .kill_on_drop(true)
@@ -162,15 +151,15 @@ fn process(database: &TestDatabase) -> tokio::process::Child {
         .unwrap()
 }
 
-async fn shared_row(app: &App, name: &str) -> WorkRow {
-    let row = jobs::find::<Shared>(app.store.db(), name).await.unwrap();
+async fn shared_row(node: &TestNode, name: &str) -> WorkRow {
+    let row = jobs::find::<Shared>(node.store.db(), name).await.unwrap();
     row.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_takes_its_process_down_is_put_aside_and_takes_no_others_with_it() {
     for database in TestDatabase::both().await {
-        let app = node(&database, "a").await;
+        let node = join(&database, "a").await;
         let [first, poison, last] =
             ["first", "poison", "last"].map(|name| format!("{}-{name}", database.kind()));
         for (name, script) in [
@@ -178,16 +167,16 @@ async fn a_job_that_takes_its_process_down_is_put_aside_and_takes_no_others_with
             (&poison, Script::Kill(500)),
             (&last, Script::Work(1_000)),
         ] {
-            enqueue_of(&app, "acme", &Shared(Scripted::new(name, script))).await;
+            enqueue_of(&node, "acme", &Shared(Scripted::new(name, script))).await;
         }
         // All of them run, and all of them are suspects.
         assert!(!process(&database).wait().await.unwrap().success());
         for name in [&first, &poison, &last] {
-            assert_eq!(shared_row(&app, name).await.state, "running", "{name}");
+            assert_eq!(shared_row(&node, name).await.state, "running", "{name}");
         }
         // Now each has the process for itself.
         assert!(!process(&database).wait().await.unwrap().success());
-        let rows = [&first, &poison, &last].map(|name| shared_row(&app, name));
+        let rows = [&first, &poison, &last].map(|name| shared_row(&node, name));
         let rows = futures_util::future::join_all(rows).await;
         let states = rows.iter().map(|row| (row.state.as_str(), row.deaths));
         let states = states.collect::<Vec<_>>();
@@ -196,14 +185,14 @@ async fn a_job_that_takes_its_process_down_is_put_aside_and_takes_no_others_with
 
         let mut survivor = process(&database);
         eventually("the others are done", || async {
-            shared_row(&app, &last).await.state == "done"
+            shared_row(&node, &last).await.state == "done"
         })
         .await;
         eventually("the cause is put aside", || async {
-            shared_row(&app, &poison).await.state == "failed"
+            shared_row(&node, &poison).await.state == "failed"
         })
         .await;
-        let reason = shared_row(&app, &poison).await.last_error.unwrap();
+        let reason = shared_row(&node, &poison).await.last_error.unwrap();
         assert!(reason.contains("its process died"), "{reason}");
         assert_eq!(survivor.try_wait().unwrap(), None);
         survivor.kill().await.unwrap();

@@ -1,33 +1,24 @@
 //! Budgets: quotas without a key, reserved from and settled in the transactions of others.
 
-use colloquy::{
-    accounts::{
-        PartnerId, Tenant,
-        ledger::{DetachedUsage, LedgerError, Limits, Standing, budget, reserve_kept},
-    },
-    store::StoreError,
-};
+use colloquy_accounts::ledger::{DetachedUsage, LedgerError, Standing, budget, reserve_kept};
+use colloquy_store::StoreError;
+use proptest::prelude::*;
 
 use super::*;
 
 const BUDGET: &str = "a-budget";
 
-fn tokens(limit: Option<u64>) -> Limits {
-    Limits::default().with(Measure::Tokens, limit)
-}
-
-async fn open(app: &TestApp, limit: Option<u64>) {
-    app.partner("acme").await;
-    let tenant = Tenant::of_row(PartnerId::parse("acme").unwrap().as_str());
-    let transaction = app.app.store.begin().await.unwrap();
-    budget::open(&transaction, &tenant, BUDGET, &tokens(limit), 1)
+async fn open(node: &Accounts, limit: Option<u64>) {
+    make_acme(node).await;
+    let transaction = node.store.begin().await.unwrap();
+    budget::open(&transaction, &acme(), BUDGET, &tokens(limit), 1)
         .await
         .unwrap();
     transaction.commit().await.unwrap();
 }
 
-async fn reserve_from(app: &App, id: &str, tokens: u64) -> Result<bool, StoreError> {
-    let transaction = app.store.begin().await?;
+async fn reserve_from(node: &Accounts, id: &str, tokens: u64) -> Result<bool, StoreError> {
+    let transaction = node.store.begin().await?;
     let about = UsageContext {
         character: None,
         ..about("document")
@@ -40,48 +31,45 @@ async fn reserve_from(app: &App, id: &str, tokens: u64) -> Result<bool, StoreErr
     }
 }
 
-async fn settle(app: &App, id: &str, spent: DetachedUsage) {
-    let transaction = app.store.begin().await.unwrap();
-    ledger::settle_kept(app, &transaction, id, spent)
+async fn settle(node: &Accounts, id: &str, spent: DetachedUsage) {
+    let transaction = node.store.begin().await.unwrap();
+    ledger::settle_kept(node, &transaction, id, spent)
         .await
         .unwrap();
     transaction.commit().await.unwrap();
 }
 
-async fn standing(app: &TestApp) -> Standing {
-    let standing = budget::standing(app.app.store.db(), BUDGET).await;
+async fn standing(node: &Accounts) -> Standing {
+    let standing = budget::standing(node.store.db(), BUDGET).await;
     standing.unwrap().unwrap()
 }
 
-on_both_databases!(fifty_at_once_against_a_budget_for_seven, |app| {
-    open(&app, Some(749)).await;
-    let asking = (0..50).map(|number| {
-        let app = app.app.clone();
-        tokio::spawn(async move { reserve_from(&app, &format!("r{number}"), 100).await })
-    });
-    let mut admitted = Vec::new();
-    for (number, asked) in futures_util::future::join_all(asking)
-        .await
-        .into_iter()
-        .enumerate()
-    {
-        if asked.unwrap().unwrap() {
-            admitted.push(number);
-        }
+on_each_database!(fifty_at_once_against_a_budget_for_seven, |database| {
+    let node = start(&database).await;
+    open(&node, Some(749)).await;
+    let mut asking = JoinSet::new();
+    for number in 0..50 {
+        let accounts = node.accounts.clone();
+        asking.spawn(async move {
+            let asked = reserve_from(&accounts, &format!("r{number}"), 100).await;
+            asked.unwrap().then_some(number)
+        });
     }
+    let asked = asking.join_all().await;
+    let admitted: Vec<_> = asked.into_iter().flatten().collect();
     assert_eq!(admitted.len(), 7);
-    let (used, reserved) = (standing(&app).await.used, standing(&app).await.reserved);
+    let (used, reserved) = (standing(&node).await.used, standing(&node).await.reserved);
     assert_eq!(used.of(Measure::Tokens), 0);
     assert_eq!(reserved.of(Measure::Tokens), 700);
     // No process has them, so none is swept, whichever dies.
-    assert_eq!(ledger::sweep(&app.app).await.unwrap(), 0);
+    assert_eq!(ledger::sweep(&node).await.unwrap(), 0);
     for number in admitted {
         let spent = DetachedUsage::Used(usage(30), Outcome::Completed);
-        settle(&app.app, &format!("r{number}"), spent).await;
+        settle(&node, &format!("r{number}"), spent).await;
         // Once is enough.
-        settle(&app.app, &format!("r{number}"), spent).await;
+        settle(&node, &format!("r{number}"), spent).await;
     }
-    let standing = standing(&app).await;
+    let standing = standing(&node).await;
     assert_eq!(standing.used.of(Measure::Tokens), 210);
     assert_eq!(standing.used.of(Measure::Cost), 21_000);
     assert_eq!(standing.reserved.of(Measure::Tokens), 0);
@@ -107,8 +95,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 async fn happen(database: TestDatabase, events: Vec<Event>) {
-    let app = TestApp::builder(&database).start().await;
-    open(&app, Some(300)).await;
+    let node = start(&database).await;
+    open(&node, Some(300)).await;
     let (mut limit, mut used, mut held) = (Some(300), 0, Vec::<(String, u64)>::new());
     for (number, event) in events.into_iter().enumerate() {
         let sum = |held: &[(String, u64)]| held.iter().map(|(_, bound)| bound).sum::<u64>();
@@ -118,7 +106,7 @@ async fn happen(database: TestDatabase, events: Vec<Event>) {
             Event::Reserve(tokens) => {
                 let id = format!("r{number}");
                 let fits = limit.is_none_or(|limit| used + sum(&held) + tokens <= limit);
-                let admitted = reserve_from(&app.app, &id, tokens).await.unwrap();
+                let admitted = reserve_from(&node, &id, tokens).await.unwrap();
                 assert_eq!(admitted, fits, "{tokens} of {limit:?}, {used}, {held:?}");
                 if admitted {
                     held.push((id, tokens));
@@ -129,16 +117,16 @@ async fn happen(database: TestDatabase, events: Vec<Event>) {
                 let (id, bound) = held.swap_remove(at);
                 let spent = bound * part / 100;
                 let spent_as = DetachedUsage::Used(usage(spent), Outcome::Completed);
-                settle(&app.app, &id, spent_as).await;
+                settle(&node, &id, spent_as).await;
                 used += spent;
             }
             Event::Withdraw(which) => {
                 let Some(at) = of(&held, which) else { continue };
                 let (id, _) = held.swap_remove(at);
-                settle(&app.app, &id, DetachedUsage::Nothing).await;
+                settle(&node, &id, DetachedUsage::Nothing).await;
             }
             Event::Limit(other) => {
-                let transaction = app.app.store.begin().await.unwrap();
+                let transaction = node.store.begin().await.unwrap();
                 budget::lock(&transaction, BUDGET).await.unwrap();
                 budget::set_limits(&transaction, BUDGET, &tokens(other))
                     .await
@@ -147,7 +135,7 @@ async fn happen(database: TestDatabase, events: Vec<Event>) {
                 limit = other;
             }
         }
-        let standing = standing(&app).await;
+        let standing = standing(&node).await;
         assert_eq!(standing.used.of(Measure::Tokens), used);
         assert_eq!(standing.reserved.of(Measure::Tokens), sum(&held));
         let left = limit.map(|limit| limit.saturating_sub(used + sum(&held)));
