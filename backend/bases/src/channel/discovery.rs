@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::address::{ChannelAddress, LISTS, is_video};
+use super::address::{ChannelAddress, LISTS, is_video, video_url};
 use crate::{
     names,
     video::{ProgramFailure, YtDlp},
@@ -47,6 +47,7 @@ pub(crate) struct Listing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedVideo {
     pub(crate) id: String,
+    /// Without a title its address, which the title replaces that it has when it is read.
     pub(crate) title: String,
     /// Whether it goes on, or has not begun.
     pub(crate) is_live: bool,
@@ -121,8 +122,9 @@ impl List {
                 entry.live_status.as_deref(),
                 Some("is_live" | "is_upcoming" | "post_live")
             );
+            let title = entry.title.as_deref().and_then(names::of_title);
             is_video(&entry.id).then(|| ListedVideo {
-                title: names::derived(entry.title.as_deref().unwrap_or(&entry.id)),
+                title: title.unwrap_or_else(|| names::derived(&video_url(&entry.id))),
                 id: entry.id,
                 is_live,
                 #[expect(clippy::cast_possible_truncation, reason = "seconds are whole")]
@@ -199,6 +201,13 @@ mod tests {
         for junk in ["", "[]", "<html>", r#"{"entries": 5}"#] {
             assert!(List::read(junk.as_bytes()).is_none(), "{junk}");
         }
+        let titled = r#"{"entries": [{"id": "a", "title": "Lions\u0000"}, {"id": "b", "title": " \n"}, {"id": "c"}]}"#;
+        let titles: Vec<_> = list(titled)
+            .videos()
+            .into_iter()
+            .map(|it| it.title)
+            .collect();
+        assert_eq!(titles, ["Lions".to_owned(), video_url("b"), video_url("c")]);
         let empty = joined(vec![list("{}")]);
         assert_eq!(empty, Listing::default());
     }

@@ -20,10 +20,10 @@ use futures_util::StreamExt as _;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-pub(crate) use self::program::{ProgramFailure, YtDlp};
-use self::{
-    captions::Captions,
-    description::{Description, Obstacle},
+use self::captions::Captions;
+pub(crate) use self::{
+    description::Description,
+    program::{ProgramFailure, YtDlp},
 };
 use super::{
     Bases,
@@ -43,15 +43,10 @@ const REDIRECTS: u32 = 5;
 /// What there is of a video.
 pub(crate) enum Video {
     /// What is said in it, as Markdown.
-    Text {
-        text: String,
-        title: Option<String>,
-        facts: DocumentFacts,
-    },
+    Text { text: String, facts: DocumentFacts },
     /// Its sound, which belongs to no document yet, and what the platform says of it.
     Sound {
         sound: NewContent,
-        title: Option<String>,
         facts: DocumentFacts,
     },
 }
@@ -72,8 +67,12 @@ fn is_of(hosts: &[String], url: &str) -> bool {
         && hosts.any(|host| url.host_str() == Some(host))
 }
 
-/// Gets what is said in a video, or its sound.
-pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Video, FetchFailure> {
+/// Has the program describe what is at an address.
+pub(crate) async fn describe(
+    bases: &Bases,
+    tenant: &Tenant,
+    url: &str,
+) -> Result<Description, FetchFailure> {
     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
     let program = YtDlp::new(
         &bases.config.knowledge,
@@ -87,10 +86,19 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
         failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
         failure => FetchFailure::Refused(failure.to_string()),
     })?;
-    // Both may be megabytes of whatever the platform says.
+    // Captions and formats may be megabytes of whatever the platform says.
     let description = apart(move || Description::read(&described)).await?;
-    let description =
-        description.map_err(|obstacle: Obstacle| FetchFailure::Refused(obstacle.to_string()))?;
+    description.map_err(|obstacle| FetchFailure::Refused(obstacle.to_string()))
+}
+
+/// Gets what is said in a video, or its sound.
+pub(crate) async fn get(
+    bases: &Bases,
+    tenant: &Tenant,
+    description: &Description,
+) -> Result<Video, FetchFailure> {
+    let checked = description.check();
+    checked.map_err(|obstacle| FetchFailure::Refused(obstacle.to_string()))?;
     let mut failure = None;
     for track in description.captions() {
         match captions(bases, &track.url).await {
@@ -105,7 +113,6 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
                     }
                     return Ok(Video::Text {
                         text,
-                        title: description.title.clone(),
                         facts: description.facts(Some(&track.language)),
                     });
                 }
@@ -119,11 +126,11 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
             FetchFailure::Refused(reason.to_owned())
         }));
     };
-    let name = description.title.as_deref().unwrap_or("video");
+    let title = description.title();
+    let name = title.as_deref().unwrap_or("video");
     let sound = keep_sound(bases, tenant, &sound.url, name, sound.format).await?;
     Ok(Video::Sound {
         sound,
-        title: description.title.clone(),
         facts: description.facts(None),
     })
 }
