@@ -58,13 +58,6 @@ enum Gotten {
     Outcome(Outcome),
 }
 
-/// What a platform says of a video whose sound is the original.
-#[derive(Debug)]
-struct VideoNotes {
-    title: Option<String>,
-    facts: DocumentFacts,
-}
-
 impl Job for Digitize {
     type State = Bases;
 
@@ -165,7 +158,7 @@ impl Digitize {
         let name = match &outcome {
             Outcome::Text {
                 title: Some(title), ..
-            } if is_unnamed(document) => Some(names::derived(title)),
+            } if is_unnamed(document) => names::of_title(title),
             Outcome::Text { .. } | Outcome::None(_) | Outcome::More | Outcome::Waits => None,
         };
         let name = name.as_deref();
@@ -341,32 +334,37 @@ impl Digitize {
         url: &str,
     ) -> anyhow::Result<Gotten> {
         let tenant = owned.tenant();
-        let mut notes = None;
+        let document = &owned.document;
         let fetched = match video::is_video_address(bases, url) {
-            false => fetching::fetch(bases, &tenant, url).await,
-            true => match video::get(bases, &tenant, url).await {
-                Ok(Video::Sound {
-                    sound,
-                    title,
-                    facts,
-                }) => {
-                    notes = Some(VideoNotes { title, facts });
-                    Ok(sound)
-                }
-                Ok(Video::Text { text, title, facts }) => {
-                    return Ok(Gotten::Outcome(Outcome::Text { text, title, facts }));
+            false => {
+                let fetched = fetching::fetch(bases, &tenant, url).await;
+                fetched.map(|page| (page, None))
+            }
+            true => match video::describe(bases, &tenant, url).await {
+                Ok(description) => {
+                    // Before anything else can fail.
+                    if let Some(title) = description.title()
+                        && !self.entitle(bases, run, document, &title).await?
+                    {
+                        return Ok(Gotten::Outcome(Outcome::More));
+                    }
+                    match video::get(bases, &tenant, &description).await {
+                        Ok(Video::Sound { sound, facts }) => Ok((sound, Some(facts))),
+                        Ok(Video::Text { text, facts }) => {
+                            let title = None;
+                            return Ok(Gotten::Outcome(Outcome::Text { text, title, facts }));
+                        }
+                        Err(failure) => Err(failure),
+                    }
                 }
                 Err(failure) => Err(failure),
             },
         };
         match fetched {
-            Ok(fetched) => {
-                let document = &owned.document;
-                match self
-                    .keep(bases, run, document, &fetched, notes.as_ref())
-                    .await?
-                {
-                    true => Ok(Gotten::Original(fetched, notes.map(|notes| notes.facts))),
+            Ok((fetched, facts)) => {
+                let kept = self.keep(bases, run, document, &fetched, facts.as_ref());
+                match kept.await? {
+                    true => Ok(Gotten::Original(fetched, facts)),
                     false => Ok(Gotten::Outcome(Outcome::More)),
                 }
             }
@@ -404,7 +402,7 @@ impl Digitize {
         run: &Run,
         document: &Document,
         original: &NewContent,
-        notes: Option<&VideoNotes>,
+        of_video: Option<&DocumentFacts>,
     ) -> anyhow::Result<bool> {
         let transaction = bases.store.begin().await?;
         let holds = run.holds(&transaction).await?
@@ -414,17 +412,35 @@ impl Digitize {
         }
         original.store(bases, &transaction, &document.id).await?;
         store::set_fetching(&transaction, &document.id, Fetching::Done).await?;
-        if let Some(notes) = notes {
+        if let Some(facts) = of_video {
             // The text of the recording tells nothing of it.
-            store::set_facts(&transaction, &document.id, &notes.facts).await?;
-            if let Some(title) = notes.title.as_deref().filter(|_| is_unnamed(document)) {
-                let names = (document.name.as_str(), &*names::derived(title));
-                let now = bases.clock.now_ms();
-                store::replace_name(&transaction, &document.id, names, now).await?;
-            }
+            store::set_facts(&transaction, &document.id, facts).await?;
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    /// Gives a document the title of its video, unless it has a name already. Returns false if somebody else works on the document by now.
+    async fn entitle(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        document: &Document,
+        title: &str,
+    ) -> anyhow::Result<bool> {
+        if !is_unnamed(document) {
+            return Ok(true);
+        }
+        let transaction = bases.store.begin().await?;
+        let holds = run.holds(&transaction).await?
+            && store::touch_revision(&transaction, &document.id, document.revision).await?;
+        if holds {
+            let now = bases.clock.now_ms();
+            let names = (document.name.as_str(), title);
+            store::replace_name(&transaction, &document.id, names, now).await?;
+            transaction.commit().await?;
+        }
+        Ok(holds)
     }
 }
 

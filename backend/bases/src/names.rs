@@ -9,6 +9,10 @@ pub(crate) use colloquy_base::names::email;
 
 /// The longest name, in characters.
 const LONGEST: usize = 200;
+/// Characters without ink that are no white space: zero-width ones, and the filler of Hangul, of which blank titles are made.
+const INVISIBLE: [char; 6] = [
+    '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{3164}', '\u{feff}',
+];
 /// The longest extension that stays with a name that is cut, in characters.
 const LONGEST_EXTENSION: usize = 16;
 
@@ -28,17 +32,20 @@ pub(crate) fn title(field: &'static str, text: &str) -> Result<String, InvalidFi
     shown(field, text, LONGEST)
 }
 
-/// A name for something that has none: the end of what it is made of, cut to what a name may have.
+/// A name for something that has none, made of a text as [`of_title`] does.
 pub(crate) fn derived(text: &str) -> String {
+    of_title(text).unwrap_or_else(|| "Untitled".to_owned())
+}
+
+/// The name that a title gives, cut to what a name may have; `None` if there is nothing to see in it.
+pub(crate) fn of_title(text: &str) -> Option<String> {
     let clean: String = text
         .chars()
         .map(|c| if is_hidden(c) { ' ' } else { c })
         .collect();
     let cut: String = clean.trim().chars().take(LONGEST).collect();
-    match cut.trim() {
-        "" => "Untitled".to_owned(),
-        cut => cut.to_owned(),
-    }
+    let is_seen = |c: char| !c.is_whitespace() && !INVISIBLE.contains(&c);
+    cut.contains(is_seen).then(|| cut.trim().to_owned())
 }
 
 /// The name of a file, which says by its extension what it is: where it is too long, it is cut before that.
@@ -65,6 +72,24 @@ mod tests {
         assert_eq!(derived(" \n "), "Untitled");
         assert_eq!(derived("a\tb.pdf "), "a b.pdf");
         assert_eq!(derived(&"é".repeat(500)).chars().count(), LONGEST);
+    }
+
+    #[test]
+    fn a_title_without_anything_to_see_gives_no_name() {
+        for blank in [
+            "",
+            " \n\t",
+            "\u{3000}\u{a0}",
+            "\u{0}\u{202e}",
+            "\u{3164} \u{200b}",
+        ] {
+            assert_eq!(of_title(blank), None, "{blank:?}");
+        }
+        assert_eq!(
+            of_title("\u{0}Feeding\tlions\u{202e}\u{7}").as_deref(),
+            Some("Feeding lions")
+        );
+        assert_eq!(of_title(&"é".repeat(10_000)), Some("é".repeat(LONGEST)));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! The model makes a sequence of frames of the phonemes, which takes as long as the text is, and sound of the frames. The sound
 //! is made in pieces, so that it can be heard while the rest is made: with so many frames of context on both sides a piece is, bit
 //! for bit, what it is in the whole.
+//!
+//! The lengths of phonemes vary by chance. At another speed than the normal one those of a take are scaled before its frames are made, so that
+//! together they last as long as the speed says.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Deserialize;
 
@@ -16,6 +16,8 @@ use crate::{
     runtime::{Floats, Input, Network, Runtime},
 };
 
+/// The lengths of the phonemes in frames, before the network rounds each of them up: [1, 1, phonemes].
+const LENGTHS: &str = "/Mul_1_output_0";
 /// The value between the two halves of the network: the frames, [1, width, frames].
 const FRAMES: &str = "/Mul_7_output_0";
 
@@ -34,43 +36,17 @@ const BEGIN: i32 = 1;
 const END: i32 = 2;
 const PAD: i32 = 0;
 
-/// Phonemes whose length is measured, which most voices know.
-const MEASURED: &str = "ðə kwˈɪk bɹˈaʊn fˈɑːks dʒˈʌmps ˌoʊvɚ ðə lˈeɪzi dˈɑːɡ.";
-/// The shortest phonemes, relative to their normal length.
+/// The shortest and the longest phonemes, relative to their normal length.
 const SHORTEST: f32 = 0.1;
+const LONGEST: f32 = 16.0;
+/// Halvings until the scale is found as exactly as a number has it.
+const HALVINGS: u32 = 24;
 
 /// A voice that was loaded. Any number of threads may ask it at a time.
 #[derive(Debug)]
 pub struct Piper {
     network: Box<dyn Network>,
     settings: Settings,
-    /// Measured when it is first needed.
-    pace: OnceLock<Pace>,
-}
-
-/// How the length of an utterance follows from the scale that the network multiplies the length of each phoneme by. The network rounds each
-/// length up to whole frames, so part of an utterance does not scale.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Pace {
-    /// Frames that scale, of an utterance that is spoken at normal speed, over all of its frames.
-    scaled_part: f32,
-}
-
-impl Pace {
-    /// The pace of an utterance that has so many frames at its normal length, and at half of it.
-    fn of(normal: usize, half: usize) -> Self {
-        let scaled = 2 * normal.saturating_sub(half);
-        let scaled_part = scaled as f32 / normal.max(1) as f32;
-        Self {
-            scaled_part: scaled_part.clamp(0.5, 1.0),
-        }
-    }
-
-    /// What the length of each phoneme is multiplied by at this speed.
-    fn scale(self, speed: f32) -> f32 {
-        let scale = 1.0 - (1.0 - 1.0 / speed) / self.scaled_part;
-        scale.max(SHORTEST)
-    }
 }
 
 /// What a voice's JSON file says.
@@ -132,29 +108,7 @@ impl Piper {
             return Err(malformed("the sample rate is out of range".to_owned()));
         }
         let network = runtime.load(model)?;
-        Ok(Self {
-            network,
-            settings,
-            pace: OnceLock::new(),
-        })
-    }
-
-    /// What the length of each phoneme is multiplied by at this speed.
-    fn scale(&self, speed: f32) -> Result<f32, InferenceError> {
-        if speed == 1.0 {
-            return Ok(1.0);
-        }
-        if let Some(pace) = self.pace.get() {
-            return Ok(pace.scale(speed));
-        }
-        let ids = self.ids(MEASURED);
-        // Without noise the same phonemes always take as long.
-        let frames = |scale| self.frames(&ids, scale, 0.0);
-        let [normal, half] = [frames(1.0)?, frames(0.5)?].map(|frames| frames.shape[2]);
-        Ok(self
-            .pace
-            .get_or_init(|| Pace::of(normal, half))
-            .scale(speed))
+        Ok(Self { network, settings })
     }
 
     /// How many bytes its weights have.
@@ -194,8 +148,16 @@ impl Piper {
         if !is_wanted() {
             return Err(InferenceError::Cancelled);
         }
-        let noise_w = self.settings.inference.noise_w;
-        let frames = self.frames(&ids, self.scale(speed)?, noise_w)?;
+        let frames = if speed == 1.0 {
+            self.run(&ids, None, FRAMES)?
+        } else {
+            let mut lengths = self.run(&ids, None, LENGTHS)?;
+            pace(&mut lengths.data, speed);
+            if !is_wanted() {
+                return Err(InferenceError::Cancelled);
+            }
+            self.run(&ids, Some(&lengths), FRAMES)?
+        };
         Ok(Speaking {
             count: frames.shape[2],
             piper: Arc::clone(self),
@@ -221,20 +183,30 @@ impl Piper {
         ids
     }
 
-    /// The frames of phonemes whose length is multiplied by a scale, [1, width, frames]; `noise_w` makes their lengths vary.
-    fn frames(&self, ids: &[i32], scale: f32, noise_w: f32) -> Result<Floats, InferenceError> {
+    /// Gives the network phonemes, and their lengths where those are settled, and takes a value of three dimensions.
+    fn run(
+        &self,
+        ids: &[i32],
+        lengths: Option<&Floats>,
+        value: &str,
+    ) -> Result<Floats, InferenceError> {
         let settings = &self.settings.inference;
-        let scales = [settings.noise_scale, settings.length_scale * scale, noise_w];
+        let scales = [
+            settings.noise_scale,
+            settings.length_scale,
+            settings.noise_w,
+        ];
         let length = [i32::try_from(ids.len()).unwrap_or(i32::MAX)];
         let shape = [1, ids.len()];
-        let inputs = [
+        let mut inputs = vec![
             ("input", Input::Ints(&shape, ids)),
             ("input_lengths", Input::Ints(&[1], &length)),
             ("scales", Input::Floats(&[3], &scales)),
         ];
-        let frames = self.network.run(&inputs, &[FRAMES])?.pop();
-        let frames = frames.filter(|frames| frames.shape.len() == 3 && frames.shape[0] == 1);
-        frames.ok_or_else(|| InferenceError::Failed("its frames have another shape".to_owned()))
+        inputs.extend(lengths.map(|lengths| (LENGTHS, lengths.input())));
+        let taken = self.network.run(&inputs, &[value])?.pop();
+        let taken = taken.filter(|taken| taken.shape.len() == 3 && taken.shape[0] == 1);
+        taken.ok_or_else(|| InferenceError::Failed(format!("its {value} has another shape")))
     }
 
     /// The sound of these frames.
@@ -286,6 +258,23 @@ impl Speaking {
     }
 }
 
+/// Scales the lengths of phonemes. Each is rounded up to whole frames, and together they then have as many as without it, divided by the speed.
+fn pace(lengths: &mut [f32], speed: f32) {
+    let frames = |scale: f32| -> f32 { lengths.iter().map(|it| (it * scale).ceil()).sum() };
+    let wanted = (frames(1.0) / speed).round();
+    let (mut low, mut high) = (SHORTEST, LONGEST);
+    for _ in 0..HALVINGS {
+        let middle = f32::midpoint(low, high);
+        match frames(middle) < wanted {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    for length in lengths {
+        *length *= high;
+    }
+}
+
 /// The frames from one to another.
 fn columns(frames: &Floats, from: usize, to: usize) -> Floats {
     let (width, count) = (frames.shape[1], frames.shape[2]);
@@ -301,26 +290,101 @@ fn columns(frames: &Floats, from: usize, to: usize) -> Floats {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::*;
     use crate::runtime::Rten;
 
-    #[test]
-    fn the_part_that_does_not_scale_is_made_up_for() {
-        // 300 frames, of which 100 are there at any length.
-        let pace = Pace::of(300, 200);
-        let length = |speed| 200.0 * pace.scale(speed) + 100.0;
-        for speed in [0.5, 0.8, 1.0, 1.25, 1.5, 2.5] {
-            let expected = 300.0 / speed;
-            assert!((length(speed) - expected).abs() < 0.01, "{speed}");
+    const SETTINGS: &str = r#"{"audio":{"sample_rate":22050},"espeak":{"voice":"en-us"},"inference":{"noise_scale":0.667,
+            "length_scale":1,"noise_w":0.8},"phoneme_id_map":{"a":[7]},"num_speakers":1}"#;
+
+    /// The lengths of a take, each a little different, and how many frames they have at the normal speed.
+    fn take(phonemes: usize, number: usize) -> (Vec<f32>, f32) {
+        let varied = |at: usize| ((at * 7 + number * 5) % 31) as f32 * 0.137;
+        let lengths = (0..phonemes).map(|at| 0.3 + varied(at) + at as f32 * 0.003);
+        let lengths: Vec<f32> = lengths.collect();
+        let frames = lengths.iter().map(|length| length.ceil()).sum();
+        (lengths, frames)
+    }
+
+    /// A network no two takes of which have the same lengths.
+    #[derive(Debug, Default)]
+    struct Varying(AtomicUsize);
+
+    impl Network for Varying {
+        fn bytes(&self) -> usize {
+            0
         }
-        assert_eq!(Pace::of(0, 0).scale(1.0), 1.0);
-        assert_eq!(Pace::of(300, 300).scale(2.5), SHORTEST);
+
+        fn run(
+            &self,
+            inputs: &[(&str, Input<'_>)],
+            outputs: &[&str],
+        ) -> Result<Vec<Floats>, InferenceError> {
+            let Some(("input", Input::Ints(&[1, phonemes], _))) = inputs.first().copied() else {
+                panic!("other inputs: {inputs:?}")
+            };
+            let settled = inputs.iter().find_map(|(name, input)| match input {
+                Input::Floats(_, lengths) if *name == LENGTHS => Some(lengths.to_vec()),
+                Input::Floats(..) | Input::Ints(..) => None,
+            });
+            let lengths = settled.unwrap_or_else(|| take(phonemes, self.0.fetch_add(1, Relaxed)).0);
+            Ok(vec![match outputs {
+                [LENGTHS] => Floats {
+                    shape: vec![1, 1, phonemes],
+                    data: lengths,
+                },
+                [FRAMES] => {
+                    let frames: f32 = lengths.iter().map(|length| length.ceil()).sum();
+                    Floats::zeros(&[1, 2, frames as usize])
+                }
+                _ => panic!("other outputs: {outputs:?}"),
+            }])
+        }
+    }
+
+    #[test]
+    fn every_take_keeps_to_its_speed() {
+        let piper = Arc::new(Piper {
+            network: Box::new(Varying::default()),
+            settings: serde_json::from_str(SETTINGS).unwrap(),
+        });
+        let phonemes = "a".repeat(40);
+        let ids = piper.ids(&phonemes).len();
+        // At the normal speed a take is as it is.
+        let speeds = [1.0, 0.5, 0.75, 1.1, 1.25, 1.5].into_iter().cycle();
+        for (number, speed) in speeds.take(30).enumerate() {
+            let speaking = piper.speak(&phonemes, speed, &|| true).unwrap();
+            let (_, normal) = take(ids, number);
+            let kept = normal / speaking.count as f32;
+            let error = (kept / speed - 1.0).abs();
+            assert!(error < 0.01, "{kept} instead of {speed}");
+        }
+    }
+
+    #[test]
+    fn lengths_have_bounds() {
+        let frames = |lengths: &[f32]| -> f32 { lengths.iter().map(|it| it.ceil()).sum() };
+        let (normal, all) = take(100, 3);
+        for speed in [0.4, 0.9, 1.7] {
+            let mut lengths = normal.clone();
+            pace(&mut lengths, speed);
+            let off = (frames(&lengths) - all / speed).abs();
+            assert!(off <= 2.0, "{off} frames at {speed}");
+        }
+        // No phoneme is shorter than a frame, however fast it is to be, and nothing is nothing.
+        let mut lengths = vec![1.5; 10];
+        pace(&mut lengths, 100.0);
+        assert_eq!(frames(&lengths), 10.0);
+        let mut silent = vec![0.0; 3];
+        pace(&mut silent, 0.5);
+        assert_eq!(silent, [0.0; 3]);
+        pace(&mut [], 0.5);
     }
 
     #[test]
     fn settings_that_are_malformed_are_errors() {
-        let good = r#"{"audio":{"sample_rate":22050},"espeak":{"voice":"en-us"},"inference":{"noise_scale":0.667,
-            "length_scale":1,"noise_w":0.8},"phoneme_id_map":{"a":[7]},"num_speakers":1}"#;
+        let good = SETTINGS;
         let load = |settings: &str| {
             let loaded = Piper::load(&Rten::new(), vec![1, 2, 3], settings.as_bytes());
             loaded.unwrap_err().to_string()

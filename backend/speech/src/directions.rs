@@ -1,9 +1,16 @@
-//! Stage directions: what models write between asterisks that somebody does (`*smiles* Hello!`), which is done and not said.
+//! Stage directions: what models write between asterisks or in brackets that somebody does (`*smiles* Hello!`), which is done and not said.
 //!
 //! The same marks emphasize words (`I am *really* glad`), which are said. A direction is a thought of its own: it stands where a sentence
 //! begins or ends and begins with a small letter, or its first word is something that people do on a stage. In the middle of a sentence
 //! a gesture is one behind a greeting (`Hello *smiles* nice to see you`). Where both are possible, the words are said.
+//!
+//! Actions are known in all languages of the interface. Those of other languages than English stand where a sentence begins, behind a greeting
+//! or between commas: elsewhere a verb is one of the sentence (`Wenn es regnet, *lacht* sie`).
 
+mod abroad;
+#[cfg(test)]
+mod abroad_tests;
+mod brackets;
 mod words;
 
 use std::borrow::Cow;
@@ -17,7 +24,14 @@ const MAX_BYTES: usize = 200;
 /// How much is read of what stands before a direction, in bytes.
 const BEFORE_BYTES: usize = 200;
 /// What ends a sentence.
-const ENDS: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];
+const ENDS: [char; 10] = ['.', '!', '?', '…', '。', '！', '？', '؟', '।', '॥'];
+/// What separates a direction from what stands before it in a sentence, and from what follows.
+const SEPARATORS: [char; 11] = [',', ';', ':', '-', '–', '—', '，', '、', '；', '：', '،'];
+const FOLLOWING: [char; 14] = [
+    ',', ';', ':', '.', '!', '…', '-', '–', '—', '，', '、', '。', '،', '।',
+];
+/// A sign of Devanagari that is part of a word, but no letter.
+const VIRAMA: char = '\u{94d}';
 /// What may close behind that.
 const CLOSERS: [char; 11] = ['"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '_'];
 /// What closes a quotation or a bracket, behind which a direction of several words stands, too.
@@ -27,30 +41,37 @@ const EMOTICONS: &[&str] = &[":)", ";)", ":-)", ";-)"];
 
 /// A line without its stage directions.
 pub(super) fn removed(line: &str) -> Cow<'_, str> {
-    if !line.contains('*') {
+    let is_mark = |c: char| c == '*' || brackets::is_open(c);
+    if !line.contains(is_mark) {
         return Cow::Borrowed(line);
     }
     let mut said = String::with_capacity(line.len());
     let mut rest = line;
-    while let Some(at) = rest.find('*') {
+    while let Some(at) = rest.find(is_mark) {
         let (before, marked) = rest.split_at(at);
         said.push_str(before);
-        rest = match enclosed(marked) {
-            Some((inside, after)) => {
-                if !is_direction(inside, &said, after) {
-                    said.push_str(&marked[..marked.len() - after.len()]);
-                }
-                after
-            }
-            None => {
-                let after = marked.trim_start_matches('*');
-                said.push_str(&marked[..marked.len() - after.len()]);
-                after
-            }
-        };
+        let (kept, after) = without_direction(marked, &said);
+        said.push_str(kept);
+        rest = after;
     }
     said.push_str(rest);
     Cow::Owned(said)
+}
+
+/// What is said of the beginning of a text, which is a mark, and what follows.
+fn without_direction<'t>(marked: &'t str, before: &str) -> (&'t str, &'t str) {
+    let kept = |after: &'t str| marked.split_at(marked.len() - after.len());
+    if !marked.starts_with('*') {
+        return match brackets::enclosed(marked) {
+            Some((inside, after)) if brackets::is_direction(inside, before, after) => ("", after),
+            _ => kept(marked.trim_start_matches(brackets::is_open)),
+        };
+    }
+    match enclosed(marked) {
+        Some((inside, after)) if is_direction(inside, before, after) => ("", after),
+        Some((_, after)) => kept(after),
+        None => kept(marked.trim_start_matches('*')),
+    }
 }
 
 /// What stands between single asterisks at the beginning of a text, and what follows.
@@ -62,25 +83,35 @@ fn enclosed(text: &str) -> Option<(&str, &str)> {
     let is_tight =
         !inside.starts_with(char::is_whitespace) && !inside.ends_with(char::is_whitespace);
     // Two marks are strong emphasis, and what goes on behind the second one is a product or a part of a word.
-    let is_closed = !after.starts_with(|c: char| c == '*' || c.is_alphanumeric());
+    let goes_on = |c: char| c == '*' || c.is_alphanumeric() && !abroad::is_unspaced(c);
+    let is_closed = !after.starts_with(goes_on);
     (is_tight && is_closed && !inside.is_empty()).then_some((inside, after))
 }
 
 fn is_direction(inside: &str, before: &str, after: &str) -> bool {
-    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(BEFORE_BYTES))..];
-    let before = before.trim_end();
-    let is_apart = after.is_empty() || after.starts_with(char::is_whitespace);
+    let before = near_end(before);
+    let is_unspaced = after.starts_with(abroad::is_unspaced);
+    let is_apart = after.is_empty() || is_unspaced || after.starts_with(char::is_whitespace);
     let follows = after.trim_start();
     let has_words = inside.contains(char::is_whitespace);
     let begins = begins_sentence(before, follows) || has_words && before.ends_with(QUOTED);
     let ends = follows.is_empty();
     let does = action(inside);
+    let does_abroad = does.is_none() && abroad::is_action(inside);
     if begins && is_apart {
         let begins_small = inside.starts_with(char::is_lowercase);
         // In "*apples* are red" the sentence goes on.
         let goes_on = follows.starts_with(char::is_lowercase);
-        let is_said = EMPHASIZED.contains(&inside.to_lowercase().as_str());
-        return does.is_some() || begins_small && !goes_on && !is_said;
+        let lower = inside.to_lowercase();
+        let is_said = EMPHASIZED.contains(&lower.as_str()) || abroad::is_emphasized(&lower);
+        let is_done_abroad =
+            does_abroad && (begins_small || !goes_on) && !(is_unspaced && abroad::goes_on(after));
+        return does.is_some() || is_done_abroad || begins_small && !goes_on && !is_said;
+    }
+    let is_separate = after.starts_with(FOLLOWING);
+    if does_abroad {
+        let stands_between = before.ends_with(SEPARATORS) && (is_separate || ends);
+        return begins && is_separate || stands_between || is_apart && is_greeting(before);
     }
     let Some(action) = does else {
         return false;
@@ -94,15 +125,19 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
     }
     // "*sighs*, well", "well, *sighs*, yes", "Hello *waves*".
     let closes = ends || is_apart && follows.starts_with(|c: char| !c.is_lowercase());
-    let is_between = |text: &str| text.starts_with([',', ';', ':', '.', '!', '…', '-', '–', '—']);
-    let stands_between =
-        before.ends_with([',', ';', ':', '-', '–', '—']) && (is_between(after) || is_apart);
+    let stands_between = before.ends_with(SEPARATORS) && (is_separate || is_apart);
     let last = before
         .rsplit(char::is_whitespace)
         .next()
         .unwrap_or_default();
     let is_object = OPENING.contains(&last.to_lowercase().as_str());
-    begins && is_between(after) || stands_between || closes && !is_object
+    begins && is_separate || stands_between || closes && !is_object
+}
+
+/// The last part of what stands before a direction.
+fn near_end(before: &str) -> &str {
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(BEFORE_BYTES))..];
+    near.trim_end()
 }
 
 /// Returns true if a sentence ends with a text, so that another begins behind it. A full stop of an abbreviation, a bracket and a quotation
@@ -119,23 +154,36 @@ fn begins_sentence(before: &str, follows: &str) -> bool {
 /// Returns true if greetings and interjections are all that stands in the sentence before an action.
 fn is_greeting(before: &str) -> bool {
     let sentence = before.rsplit(ENDS).next().unwrap_or_default();
-    let words = sentence.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let words = sentence.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | VIRAMA));
     let mut words = words.filter(|word| !word.is_empty()).peekable();
-    words.peek().is_some() && words.all(|word| GREETINGS.contains(&word.to_lowercase().as_str()))
+    words.peek().is_some()
+        && words.all(|word| {
+            let word = word.to_lowercase();
+            GREETINGS.contains(&word.as_str()) || abroad::is_greeting(&word)
+        })
 }
 
 /// What people do on a stage, if the first word says it, or the one behind how they do it.
 fn action(inside: &str) -> Option<String> {
-    let mut words = inside.split_whitespace().map(|word| {
+    let verb = verb(&mut bare_words(inside))?;
+    ACTIONS.contains(&verb.as_str()).then_some(verb)
+}
+
+/// The words of a direction in small letters, without what stands around them.
+fn bare_words(inside: &str) -> impl Iterator<Item = String> {
+    inside.split_whitespace().map(|word| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         word.to_lowercase()
-    });
+    })
+}
+
+/// Takes the verb of a direction, and how it is done if that stands before it.
+fn verb(words: &mut impl Iterator<Item = String>) -> Option<String> {
     let first = words.next()?;
-    let verb = match MANNERS.contains(&first.as_str()) {
-        true => words.next()?,
-        false => first,
-    };
-    ACTIONS.contains(&verb.as_str()).then_some(verb)
+    match MANNERS.contains(&first.as_str()) {
+        true => words.next(),
+        false => Some(first),
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use colloquy::{
 use harness::{
     TestDatabase,
     client::go_forward,
+    eventually,
     upstream::{Api, Script, Upstream},
 };
 use tempfile::TempDir;
@@ -76,6 +77,47 @@ async fn site() -> (String, JoinSet<()>) {
     (origin, server)
 }
 
+/// A server whose program describes videos so.
+async fn server(upstream: &Upstream, folder: &TempDir, answers: &[(&str, String, i32)]) -> TestApp {
+    let program = program(folder, answers);
+    let listening = TranscriberConfig {
+        base_url: Some(upstream.base_url()),
+        api_key: Some(Secret::new("upstream-key")),
+        model: Some("scripted-transcriber".to_owned()),
+        ..TranscriberConfig::default()
+    };
+    let settings = colloquy::Config {
+        transcriber: listening.clone(),
+        ..colloquy::Config::default()
+    };
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        config.fetch.allow_private = true;
+        config.knowledge.yt_dlp = Some(program);
+        config.sandbox.readable = vec![folder.path().to_owned()];
+        config.knowledge.video_hosts = vec!["www.videos.example".to_owned()];
+        config.transcriber = listening;
+    });
+    let app = app.providers(providers::from_config(&settings).unwrap());
+    app.with_decoder().quick_worker().start().await
+}
+
+fn address(word: &str) -> String {
+    format!("https://www.videos.example/watch?v={word}")
+}
+
+/// Makes a document of each address. Their ids, in this order.
+async fn brought(app: &TestApp, key: &str, words: &[&str]) -> Vec<String> {
+    let urls: Vec<String> = words.iter().map(|word| address(word)).collect();
+    let body = json!({"folder": "texts", "urls": urls});
+    let made = app
+        .post(key, &format!("/api/documents/{BASE}/batch"), body)
+        .await
+        .expect(200);
+    let made = made["results"].as_array().unwrap().iter();
+    made.map(|result| result["document_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn videos_are_read_by_their_captions_or_their_sound() {
     let (origin, _site) = site().await;
@@ -115,40 +157,13 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
         ("list", about(json!({"_type": "playlist"})), 0),
         ("silent", about(json!({})), 0),
     ];
-    let program = program(&folder, &answers);
     let upstream = Upstream::start().await;
     upstream.set_default(Api::Transcription, Script::text("go forward ten meters"));
-    let listening = TranscriberConfig {
-        base_url: Some(upstream.base_url()),
-        api_key: Some(Secret::new("upstream-key")),
-        model: Some("scripted-transcriber".to_owned()),
-        ..TranscriberConfig::default()
-    };
-    let settings = colloquy::Config {
-        transcriber: listening.clone(),
-        ..colloquy::Config::default()
-    };
-    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
-        config.fetch.allow_private = true;
-        config.knowledge.yt_dlp = Some(program);
-        config.sandbox.readable = vec![folder.path().to_owned()];
-        config.knowledge.video_hosts = vec!["www.videos.example".to_owned()];
-        config.transcriber = listening;
-    });
-    let app = app.providers(providers::from_config(&settings).unwrap());
-    let app = app.with_decoder().quick_worker().start().await;
+    let app = server(&upstream, &folder, &answers).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let words = answers.map(|(word, ..)| word);
-    let urls: Vec<String> = words
-        .iter()
-        .map(|word| format!("https://www.videos.example/watch?v={word}"))
-        .collect();
-    let body = json!({"folder": "texts", "urls": urls});
-    let made = app
-        .post(key, &format!("/api/documents/{BASE}/batch"), body)
-        .await
-        .expect(200);
+    let made = brought(&app, key, &words).await;
     let expected = [
         Ok("[00:02] Lions sleep all day.\n\n[01:02] They hunt at night."),
         Ok("[00:03] Tigers swim."),
@@ -160,9 +175,8 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
         Err("neither captions nor sound"),
     ];
     for (at, expected) in expected.into_iter().enumerate() {
-        let id = made["results"][at]["document_id"].as_str().unwrap();
+        let (id, word) = (&made[at], words[at]);
         let document = digitized(&app, key, id).await;
-        let word = words[at];
         match expected {
             Ok(text) => {
                 assert_eq!(document["status"], "digitized", "{word}: {document}");
@@ -176,8 +190,13 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
                 assert!(error.contains(why), "{word}: {error}");
             }
         }
+        let address = address(word);
+        let name = match word {
+            "private" | "junk" | "list" => address.as_str(),
+            _ => "Feeding lions",
+        };
+        assert_eq!(document["name"], name, "{word}");
         if at < 3 {
-            assert_eq!(document["name"], "Feeding lions", "{word}");
             assert_eq!(
                 (&document["author"], &document["language"]),
                 (&json!("Ada"), &json!("en"))
@@ -188,6 +207,97 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
         }
     }
     assert_eq!(upstream.requests(Api::Transcription).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_video_is_called_by_its_title_also_where_nothing_of_it_can_be_read() {
+    let (origin, _site) = site().await;
+    let folder = tempfile::tempdir().unwrap();
+    let about = |title: &str, more: Value| {
+        let mut about = json!({"title": title, "_type": "video"});
+        let fields = about.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        (about.to_string(), 0)
+    };
+    let captions = |ext: &str| json!({"subtitles": {"en": [{"ext": "vtt", "url": format!("{origin}/captions.{ext}")}]}});
+    let sound = |file: &str| json!({"formats": [{"url": format!("{origin}/{file}"), "ext": "m4a", "acodec": "mp4a", "vcodec": "none"}]});
+    let (long, cut) = ("é".repeat(10_000), "é".repeat(200));
+    // What becomes of it, and what it is called: nothing is said of what is tried again.
+    let cases = [
+        (
+            "hidden",
+            about("\u{0}Feeding\tlions\u{202e}\u{7}", captions("vtt")),
+            Some("digitized"),
+            Some("Feeding lions"),
+        ),
+        (
+            "long",
+            about(&long, captions("vtt")),
+            Some("digitized"),
+            Some(cut.as_str()),
+        ),
+        ("empty", about("", captions("vtt")), Some("digitized"), None),
+        (
+            "blank",
+            about(" \n\u{3000}", captions("vtt")),
+            Some("digitized"),
+            None,
+        ),
+        (
+            "upcoming",
+            about("Feeding lions", json!({"live_status": "is_upcoming"})),
+            Some("failed"),
+            Some("Feeding lions"),
+        ),
+        // No sound, although it says so.
+        (
+            "broken",
+            about("Feeding lions", sound("captions.vtt")),
+            Some("failed"),
+            Some("Feeding lions"),
+        ),
+        (
+            "mute",
+            about("Feeding lions", sound("gone.m4a")),
+            None,
+            Some("Feeding lions"),
+        ),
+        (
+            "uncaptioned",
+            about("Feeding lions", captions("gone")),
+            None,
+            Some("Feeding lions"),
+        ),
+    ];
+    let answers: Vec<_> = cases
+        .iter()
+        .map(|(word, (printed, code), ..)| (*word, printed.clone(), *code))
+        .collect();
+    let upstream = Upstream::start().await;
+    let app = server(&upstream, &folder, &answers).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let words = cases.each_ref().map(|(word, ..)| *word);
+    let made = brought(&app, key, &words).await;
+    for ((word, _, status, name), id) in cases.iter().zip(&made) {
+        let address = address(word);
+        let name = name.unwrap_or(&address);
+        match status {
+            Some(status) => {
+                let document = digitized(&app, key, id).await;
+                assert_eq!(document["status"], *status, "{word}: {document}");
+                assert_eq!(document["name"], name, "{word}");
+            }
+            None => {
+                let path = format!("/api/document/acme/manual/{id}");
+                let what = format!("{word} is called by its title");
+                eventually(&what, async || {
+                    app.get(key, &path).await.expect(200)["name"] == name
+                })
+                .await;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

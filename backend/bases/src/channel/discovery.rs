@@ -43,6 +43,7 @@ pub(crate) struct Listing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedVideo {
     pub(crate) id: String,
+    /// Without a title its address, which the title replaces that it has when it is read.
     pub(crate) title: String,
     /// Whether it goes on, or has not begun.
     pub(crate) is_live: bool,

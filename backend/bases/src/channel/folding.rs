@@ -6,7 +6,10 @@
 use colloquy_sandbox::ProgramOutput;
 use serde::Deserialize;
 
-use super::{address::is_video, discovery::ListedVideo};
+use super::{
+    address::{is_video, video_url},
+    discovery::ListedVideo,
+};
 use crate::names;
 
 /// The most videos of a channel that are looked at.
@@ -41,8 +44,9 @@ impl ListedEntry {
             self.live_status.as_deref(),
             Some("is_live" | "is_upcoming" | "post_live")
         );
+        let title = self.title.as_deref().and_then(names::of_title);
         is_video(&self.id).then(|| ListedVideo {
-            title: names::derived(self.title.as_deref().unwrap_or(&self.id)),
+            title: title.unwrap_or_else(|| names::derived(&video_url(&self.id))),
             id: self.id,
             is_live,
             #[expect(clippy::cast_possible_truncation, reason = "seconds are whole")]
@@ -243,6 +247,10 @@ mod tests {
         ] {
             assert!(read(junk, 1_000).is_none(), "{junk}");
         }
+        let titled = r#"{"entries": [{"id": "a", "title": "Lions\u0000"}, {"id": "b", "title": " \n"}, {"id": "c"}]}"#;
+        let titles = read(titled, 1_000).unwrap().videos;
+        let titles: Vec<_> = titles.into_iter().map(|it| it.title).collect();
+        assert_eq!(titles, ["Lions".to_owned(), video_url("b"), video_url("c")]);
     }
 
     #[test]

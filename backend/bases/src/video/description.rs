@@ -6,7 +6,7 @@ use colloquy_digitize::Format;
 use serde::Deserialize;
 
 use super::captions::CaptionFormat;
-use crate::facts::DocumentFacts;
+use crate::{facts::DocumentFacts, names};
 
 /// Why a video is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,8 +30,8 @@ pub(super) enum Obstacle {
 
 /// What is known of a video.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Description {
-    pub(super) title: Option<String>,
+pub(crate) struct Description {
+    title: Option<String>,
     uploader: Option<String>,
     language: Option<String>,
     #[serde(rename = "_type")]
@@ -94,30 +94,44 @@ pub(super) struct SoundFile {
 }
 
 impl Description {
-    /// Reads a description.
+    /// Reads a description, also of a video that cannot be read ([`Self::check`]).
     pub(super) fn read(json: &[u8]) -> Result<Self, Obstacle> {
-        let read: Self = serde_json::from_slice(json).map_err(|_| Obstacle::Junk)?;
-        let status = read.live_status.as_deref();
-        if read.kind.as_deref().is_some_and(|kind| kind != "video") {
+        serde_json::from_slice(json).map_err(|_| Obstacle::Junk)
+    }
+
+    fn is_video(&self) -> bool {
+        self.kind.as_deref().is_none_or(|kind| kind == "video")
+    }
+
+    /// The video's title as a document's name; `None` if there is nothing to see in it.
+    pub(crate) fn title(&self) -> Option<String> {
+        let title = self.title.as_deref().filter(|_| self.is_video());
+        title.and_then(names::of_title)
+    }
+
+    /// Returns why the video cannot be read, if it cannot.
+    pub(super) fn check(&self) -> Result<(), Obstacle> {
+        let status = self.live_status.as_deref();
+        if !self.is_video() {
             return Err(Obstacle::Several);
         }
         if status == Some("is_upcoming") {
             return Err(Obstacle::Upcoming);
         }
-        if read.is_live == Some(true) || matches!(status, Some("is_live" | "post_live")) {
+        if self.is_live == Some(true) || matches!(status, Some("is_live" | "post_live")) {
             return Err(Obstacle::Live);
         }
-        let availability = read.availability.as_deref();
+        let availability = self.availability.as_deref();
         if matches!(
             availability,
             Some("private" | "premium_only" | "subscriber_only" | "needs_auth")
         ) {
             return Err(Obstacle::Private);
         }
-        if read.title.is_none() && read.formats.is_empty() && read.subtitles.is_empty() {
+        if self.title.is_none() && self.formats.is_empty() && self.subtitles.is_empty() {
             return Err(Obstacle::Junk);
         }
-        Ok(read)
+        Ok(())
     }
 
     /// What the document says of itself.
@@ -209,7 +223,8 @@ mod tests {
         let mut description = json!({"title": "Lions", "_type": "video", "subtitles": null});
         let fields = description.as_object_mut().unwrap();
         fields.extend(changes.as_object().unwrap().clone());
-        Description::read(description.to_string().as_bytes())
+        let read = Description::read(description.to_string().as_bytes())?;
+        read.check().map(|()| read)
     }
 
     #[test]
@@ -232,6 +247,27 @@ mod tests {
             );
         }
         assert!(read(json!({"live_status": "was_live"})).is_ok());
+    }
+
+    #[test]
+    fn a_video_that_cannot_be_read_has_its_title() {
+        let title = |description: Value| {
+            let read = Description::read(description.to_string().as_bytes());
+            read.unwrap().title()
+        };
+        for more in [
+            json!({"is_live": true}),
+            json!({"availability": "private"}),
+            json!({}),
+        ] {
+            let mut description = json!({"title": " Lions\n"});
+            let fields = description.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            assert_eq!(title(description).as_deref(), Some("Lions"), "{more}");
+        }
+        assert_eq!(title(json!({"title": "Zoo", "_type": "playlist"})), None);
+        assert_eq!(title(json!({"title": " \u{0}"})), None);
+        assert_eq!(title(json!({})), None);
     }
 
     #[test]

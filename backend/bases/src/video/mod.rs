@@ -21,11 +21,8 @@ use tokio::task::spawn_blocking;
 use url::Url;
 
 pub use self::program::ProgramFailure;
-pub(crate) use self::program::YtDlp;
-use self::{
-    captions::Captions,
-    description::{Description, Obstacle},
-};
+use self::{captions::Captions, description::Obstacle};
+pub(crate) use self::{description::Description, program::YtDlp};
 use super::{
     Bases,
     content::{NewContent, Variant},
@@ -44,15 +41,10 @@ const REDIRECTS: u32 = 5;
 /// What there is of a video.
 pub(crate) enum Video {
     /// What is said in it, as Markdown.
-    Text {
-        text: String,
-        title: Option<String>,
-        facts: DocumentFacts,
-    },
+    Text { text: String, facts: DocumentFacts },
     /// Its sound, which belongs to no document yet, and what the platform says of it.
     Sound {
         sound: NewContent,
-        title: Option<String>,
         facts: DocumentFacts,
     },
 }
@@ -73,8 +65,12 @@ fn is_of(hosts: &[String], url: &str) -> bool {
         && hosts.any(|host| url.host_str() == Some(host))
 }
 
-/// Gets what is said in a video, or its sound.
-pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Video, FetchFailure> {
+/// Has the program describe what is at an address.
+pub(crate) async fn describe(
+    bases: &Bases,
+    tenant: &Tenant,
+    url: &str,
+) -> Result<Description, FetchFailure> {
     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
     let program = YtDlp::new(
         &bases.config.knowledge,
@@ -88,10 +84,19 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
         failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
         failure => FetchFailure::Refused(failure.to_string()),
     })?;
-    // Both may be megabytes of whatever the platform says.
+    // Captions and formats may be megabytes of whatever the platform says.
     let description = apart(move || Description::read(&described)).await?;
-    let description =
-        description.map_err(|obstacle: Obstacle| FetchFailure::Refused(obstacle.to_string()))?;
+    description.map_err(|obstacle| FetchFailure::Refused(obstacle.to_string()))
+}
+
+/// Gets what is said in a video, or its sound.
+pub(crate) async fn get(
+    bases: &Bases,
+    tenant: &Tenant,
+    description: &Description,
+) -> Result<Video, FetchFailure> {
+    let checked = description.check();
+    checked.map_err(|obstacle| FetchFailure::Refused(obstacle.to_string()))?;
     let mut failure = None;
     for track in description.captions() {
         match captions(bases, &track.url).await {
@@ -106,7 +111,6 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
                     }
                     return Ok(Video::Text {
                         text,
-                        title: description.title.clone(),
                         facts: description.facts(Some(&track.language)),
                     });
                 }
@@ -120,11 +124,11 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
             FetchFailure::Refused(reason.to_owned())
         }));
     };
-    let name = description.title.as_deref().unwrap_or("video");
+    let title = description.title();
+    let name = title.as_deref().unwrap_or("video");
     let sound = keep_sound(bases, tenant, &sound.url, name, sound.format).await?;
     Ok(Video::Sound {
         sound,
-        title: description.title.clone(),
         facts: description.facts(None),
     })
 }

@@ -134,12 +134,13 @@ impl Kokoro {
             true => BEHIND_SENTENCE,
             false => BEHIND_CLAUSE,
         };
-        Ok(trimmed(sound, (behind as f32 / speed) as usize))
+        let kept = [BEFORE, behind].map(|samples| (samples as f32 / speed) as usize);
+        Ok(trimmed(sound, kept))
     }
 }
 
-/// The sound without the pauses at its ends, but for so many samples at the last.
-fn trimmed(mut sound: Vec<f32>, behind: usize) -> Vec<f32> {
+/// The sound without the pauses at its ends, but for so many samples at the first and at the last.
+fn trimmed(mut sound: Vec<f32>, [before, behind]: [usize; 2]) -> Vec<f32> {
     let is_audible = |sample: &f32| sample.abs() > AUDIBLE;
     let (Some(first), Some(last)) = (
         sound.iter().position(is_audible),
@@ -148,7 +149,7 @@ fn trimmed(mut sound: Vec<f32>, behind: usize) -> Vec<f32> {
         return Vec::new();
     };
     sound.truncate((last + 1).saturating_add(behind));
-    sound.drain(..first.saturating_sub(BEFORE));
+    sound.drain(..first.saturating_sub(before));
     for sample in &mut sound {
         *sample = sample.clamp(-1.0, 1.0);
     }
@@ -221,10 +222,52 @@ mod tests {
     fn pauses_are_shortened() {
         let pause = [0.0; 10_000];
         let sound = [&pause[..], &[0.5, 0.0, -7.0], &pause].concat();
-        let trimmed = trimmed(sound, 100);
-        assert_eq!(trimmed.len(), BEFORE + 3 + 100);
-        assert_eq!(trimmed[BEFORE..BEFORE + 3], [0.5, 0.0, -1.0]);
-        assert_eq!(super::trimmed(vec![0.4], 100), [0.4]);
+        let trimmed = trimmed(sound, [50, 100]);
+        assert_eq!(trimmed.len(), 50 + 3 + 100);
+        assert_eq!(trimmed[50..53], [0.5, 0.0, -1.0]);
+        assert_eq!(super::trimmed(vec![0.4], [50, 100]), [0.4]);
+    }
+
+    /// Says something for a second, and is silent for as long before and behind it, as fast as it is told.
+    #[derive(Debug)]
+    struct Paused;
+
+    impl Network for Paused {
+        fn bytes(&self) -> usize {
+            0
+        }
+
+        fn run(
+            &self,
+            inputs: &[(&str, Input<'_>)],
+            _: &[&str],
+        ) -> Result<Vec<Floats>, InferenceError> {
+            let Some(("speed", Input::Floats(_, &[speed]))) = inputs.last().copied() else {
+                panic!("other inputs: {inputs:?}")
+            };
+            let second = (SAMPLE_RATE_HZ as f32 / speed) as usize;
+            let data = [0.0, 0.5, 0.0].map(|loudness| vec![loudness; second]);
+            let data = data.concat();
+            Ok(vec![Floats {
+                shape: vec![data.len()],
+                data,
+            }])
+        }
+    }
+
+    #[test]
+    fn pauses_keep_to_the_speed_as_words_do() {
+        let kokoro = Kokoro {
+            network: Box::new(Paused),
+        };
+        let style = Style::read(&style(|_| 0.5)).unwrap();
+        for phonemes in ["həlˈoʊ,", "həlˈoʊ."] {
+            let length = |speed| kokoro.speak(&style, phonemes, speed).unwrap().len() as f32;
+            for speed in [0.5, 0.75, 1.25, 1.5] {
+                let kept = length(1.0) / length(speed);
+                assert!((kept / speed - 1.0).abs() < 0.001, "{kept} for {speed}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::{path::Path, sync::Arc};
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use colloquy_config::{Config, Secret, StoreConfig};
 use colloquy_store::statement;
-use jiff::Timestamp;
 use support::clock::WrongClock;
 
 use super::*;

@@ -42,6 +42,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How many utterances a process decodes before another takes its place. Each may take `LIMIT`: it is replaced before its processor time,
 /// [`colloquy_sandbox::PROGRAM_CPU_SECONDS`], is used up.
 const MOST_UTTERANCES: u64 = 100;
+/// How many utterances before that the other begins to load: a call that waits meanwhile is not delayed by it.
+const STARTED_AHEAD: u64 = 10;
 /// The most states that are followed at once, a tenth of the program's default. Measured on Debian's test recordings it
 /// costs no word and saves a third of the time.
 const MAX_STATES: &str = "3000";
@@ -196,7 +198,7 @@ impl Pool {
 }
 
 /// A process at work. It goes back to the pool when its utterance is finished; otherwise, or after `MOST_UTTERANCES`, it is killed, and
-/// another begins to load in its place.
+/// its successor takes its place, or if there is none yet another that begins to load.
 struct Lease<'a> {
     pool: &'a Pool,
     /// There until the lease ends.
@@ -214,13 +216,20 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let used = self.process.take();
-        let stays = |process: &Process| self.finished && process.decoded < MOST_UTTERANCES;
-        let next = if used.as_ref().is_some_and(stays) {
-            used
+        let Some(mut used) = self.process.take() else {
+            return;
+        };
+        let left = MOST_UTTERANCES.saturating_sub(used.decoded);
+        let start = || Process::start(&self.pool.models).ok();
+        let next = if self.finished && left > 0 {
+            if left <= STARTED_AHEAD && used.successor.is_none() {
+                used.successor = start().map(Box::new);
+            }
+            Some(used)
         } else {
+            let successor = used.successor.take();
             drop(used); // kills it
-            Process::start(&self.pool.models).ok()
+            successor.map(|loaded| *loaded).or_else(start)
         };
         self.pool.idle().extend(next);
     }
@@ -234,6 +243,8 @@ struct Process {
     output: Lines<BufReader<ChildStdout>>,
     /// Utterances so far.
     decoded: u64,
+    /// Takes its place, and loads meanwhile.
+    successor: Option<Box<Process>>,
 }
 
 impl Process {
@@ -269,6 +280,7 @@ impl Process {
                 input,
                 output: BufReader::new(output).lines(),
                 decoded: 0,
+                successor: None,
             }),
             _ => Err(failed("the program has no pipes")),
         }
@@ -371,32 +383,68 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_process_is_replaced_before_its_processor_time_is_used_up() {
-        const { assert!(MOST_UTTERANCES * LIMIT.as_secs() < colloquy_sandbox::PROGRAM_CPU_SECONDS) }
+    /// A pool whose program needs no model.
+    fn pool() -> Pool {
         let models = Models {
             program: "/bin/true".into(),
             acoustic: "/".into(),
             language: "/".into(),
             dictionary: "/".into(),
         };
-        let pool = Pool {
+        Pool {
             models,
             queue: queue("transcriber", 1),
             idle: Mutex::default(),
-        };
+        }
+    }
+
+    /// What is in the pool after a process has decoded so many utterances.
+    fn after(pool: &Pool, mut process: Process, decoded: u64, finished: bool) -> Process {
+        process.decoded = decoded;
+        drop(Lease {
+            pool,
+            process: Some(process),
+            finished,
+        });
+        let next = pool.idle().pop().unwrap();
+        assert!(pool.idle().is_empty());
+        next
+    }
+
+    #[tokio::test]
+    async fn a_process_is_replaced_before_its_processor_time_is_used_up() {
+        const { assert!(MOST_UTTERANCES * LIMIT.as_secs() < colloquy_sandbox::PROGRAM_CPU_SECONDS) }
+        let pool = pool();
         let last = MOST_UTTERANCES - 1;
         for (decoded, expected) in [(last, last), (MOST_UTTERANCES, 0)] {
-            let mut process = Process::start(&pool.models).unwrap();
-            process.decoded = decoded;
-            drop(Lease {
-                pool: &pool,
-                process: Some(process),
-                finished: true,
-            });
-            let next = pool.idle().pop().unwrap();
+            let process = Process::start(&pool.models).unwrap();
+            let next = after(&pool, process, decoded, true);
             assert_eq!(next.decoded, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn the_successor_of_a_process_loads_before_it_is_needed() {
+        let pool = pool();
+        let first = MOST_UTTERANCES - STARTED_AHEAD;
+        let used = Process::start(&pool.models).unwrap();
+        let pid = used.child.id();
+        let used = after(&pool, used, first - 1, true);
+        assert!(used.successor.is_none());
+        let used = after(&pool, used, first, true);
+        let successor = used.successor.as_ref().unwrap().child.id();
+        assert!(successor.is_some() && successor != pid);
+        let used = after(&pool, used, MOST_UTTERANCES - 1, true);
+        assert_eq!(used.child.id(), pid);
+        let next = after(&pool, used, MOST_UTTERANCES, true);
+        assert_eq!(next.child.id(), successor, "no other is started");
+        assert!(next.decoded == 0 && next.successor.is_none());
+
+        // It is there, too, where an utterance is left in the middle.
+        let used = after(&pool, next, first, true);
+        let successor = used.successor.as_ref().unwrap().child.id();
+        let next = after(&pool, used, first + 1, false);
+        assert_eq!(next.child.id(), successor);
     }
 
     #[tokio::test]

@@ -151,6 +151,44 @@ pub(super) const GESTURES: &[&str] = &[
     "nods", "pouts", "shrugs", "sighs", "smiles", "smirks", "snickers", "sniffles", "sniffs",
     "sobs", "waves", "winces", "winks", "yawns",
 ];
+/// Gestures as they stand in brackets alone, or with how they are done: `[laughter]`, `(sighing)`.
+pub(super) const STAGED: &[&str] = &[
+    "chuckle",
+    "chuckling",
+    "cough",
+    "coughing",
+    "gasp",
+    "gasping",
+    "giggle",
+    "giggling",
+    "grin",
+    "grinning",
+    "laugh",
+    "laughing",
+    "laughter",
+    "nod",
+    "nodding",
+    "pause",
+    "pauses",
+    "pausing",
+    "shrug",
+    "shrugging",
+    "sigh",
+    "sighing",
+    "smile",
+    "smiling",
+    "waving",
+    "whisper",
+    "whispering",
+    "whispers",
+    "wink",
+    "winking",
+];
+/// Gestures that are also things, which brackets behind a word explain.
+pub(super) const NOUNS: &[&str] = &[
+    "beams", "blinks", "cough", "coughing", "coughs", "gasp", "gasps", "grin", "laughter", "nod",
+    "pause", "pauses", "sigh", "smile", "sniffles", "waves", "waving", "whisper", "wink",
+];
 /// Words that are said alone, and emphasized.
 pub(super) const EMPHASIZED: &[&str] = &[
     "absolutely",

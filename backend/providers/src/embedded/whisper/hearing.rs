@@ -4,6 +4,9 @@
 //! in which somebody speaks lets expect, and both sides of the longest pause are heard by themselves. It may also miss nearly everything, or say
 //! the last sentence twice, depending on the moment at which the sound begins: that sound is heard again, a little later. A sentence that is
 //! there twice then, too, loses its repetition where there is too little speech to have said it twice.
+//!
+//! Silero tells when somebody speaks, where it is in the models folder. Elsewhere the detector of the engine does, which may miss soft speech:
+//! no words are dropped because it finds none.
 
 use colloquy_audio::pauses::joined;
 use colloquy_inference::{
@@ -11,6 +14,7 @@ use colloquy_inference::{
     silero::{FRAME, Listener, Silero},
     whisper::{MAX_SECONDS, Transcript, Whisper},
 };
+use colloquy_voice::{Earshot, VoiceDetector as _};
 
 use super::{super::pool::Wanted, SAMPLE_RATE};
 
@@ -21,6 +25,8 @@ const DOUBTFUL_NO_SPEECH: f32 = 0.3;
 /// The probability from which on a frame is speech, and the frames of the shortest word: about 100 ms.
 const SPEECH: f32 = 0.5;
 const SPOKEN_FRAMES: usize = 3;
+/// A frame without a sample above this is not speech, as in the engine: its detector knows no loudness.
+const AUDIBLE: u16 = 16;
 
 /// Fewer tokens than this in a second of speech are few. Human recordings have 3.2 to 5 of them here, and 2.7 at most where Whisper left something out.
 const FEW_TOKENS_A_SECOND: f64 = 3.0;
@@ -40,7 +46,7 @@ const DOUBTED_SENTENCE_WORDS: usize = 3;
 /// What hears.
 pub(super) struct Hearing<'a> {
     pub(super) whisper: &'a Whisper,
-    /// Tells whether somebody speaks, where the words alone do not tell.
+    /// Tells whether somebody speaks, where the words alone do not tell; `None`: the detector of the engine does.
     pub(super) activity: Option<&'a Silero>,
     pub(super) language: &'a str,
     pub(super) expected: &'a str,
@@ -58,8 +64,11 @@ impl Hearing<'_> {
 trait Ears {
     fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError>;
 
-    /// For each frame, whether somebody speaks; `None` where no model tells.
-    fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError>;
+    /// For each frame, whether somebody speaks.
+    fn spoken(&self, samples: &[f32]) -> Result<Vec<bool>, InferenceError>;
+
+    /// True if words are dropped where nobody is found to speak.
+    fn finds_soft_speech(&self) -> bool;
 }
 
 impl Ears for Hearing<'_> {
@@ -70,15 +79,34 @@ impl Ears for Hearing<'_> {
             .transcribe_expecting(samples, language, expected, &is_wanted)
     }
 
-    fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+    fn spoken(&self, samples: &[f32]) -> Result<Vec<bool>, InferenceError> {
         let Some(activity) = self.activity else {
-            return Ok(None);
+            return Ok(spoken_by_engine(samples));
         };
         let mut listener = Listener::default();
         let frames = samples.as_chunks::<FRAME>().0.iter();
         let spoken = frames.map(|frame| Ok(activity.hear(&mut listener, frame)? > SPEECH));
-        spoken.collect::<Result<_, _>>().map(Some)
+        spoken.collect()
     }
+
+    fn finds_soft_speech(&self) -> bool {
+        self.activity.is_some()
+    }
+}
+
+/// For each frame, whether the detector of the engine finds that somebody speaks.
+fn spoken_by_engine(samples: &[f32]) -> Vec<bool> {
+    let mut detector = Earshot::default();
+    let part = detector.frame_samples();
+    let frames = samples.as_chunks::<FRAME>().0.iter();
+    let spoken = frames.map(|frame| {
+        let frame = frame.map(|sample| (sample * 32_768.0) as i16);
+        let is_audible = frame.iter().any(|sample| sample.unsigned_abs() > AUDIBLE);
+        // Its own frames are shorter.
+        let scores = frame.chunks(part).map(|part| detector.score(part));
+        is_audible && scores.fold(0.0, f32::max) > SPEECH
+    });
+    spoken.collect()
 }
 
 /// What was heard.
@@ -102,7 +130,7 @@ fn words_or_shifted(ears: &impl Ears, samples: &[f32]) -> Result<Words, Inferenc
     if !repeats && !first.are_few(spoken) {
         return Ok(first);
     }
-    // All of the sound may be speech where no model tells of any.
+    // All of the sound may be speech where none is found.
     let speech = if spoken > 0 { spoken } else { all };
     if samples.len() + SHIFT_SAMPLES <= MAX_SECONDS * SAMPLE_RATE {
         let mut shifted = vec![0.0; SHIFT_SAMPLES];
@@ -119,9 +147,9 @@ fn words_or_shifted(ears: &impl Ears, samples: &[f32]) -> Result<Words, Inferenc
     Ok(first.said_within(speech))
 }
 
-/// The frames in which somebody speaks; none where no model tells.
+/// The number of frames in which somebody speaks.
 fn spoken_frames(ears: &impl Ears, samples: &[f32]) -> Result<usize, InferenceError> {
-    let spoken = ears.spoken(samples)?.unwrap_or_default();
+    let spoken = ears.spoken(samples)?;
     Ok(spoken.into_iter().filter(|spoken| *spoken).count())
 }
 
@@ -158,11 +186,9 @@ fn words(ears: &impl Ears, samples: &[f32], cuts: u32) -> Result<Words, Inferenc
     if !is_doubtful && !whole.are_few(samples.len().div_ceil(FRAME)) {
         return Ok(whole);
     }
-    let Some(spoken) = ears.spoken(samples)? else {
-        return Ok(whole);
-    };
+    let spoken = ears.spoken(samples)?;
     let frames = spoken.iter().filter(|spoken| **spoken).count();
-    if is_doubtful && frames < SPOKEN_FRAMES {
+    if is_doubtful && frames < SPOKEN_FRAMES && ears.finds_soft_speech() {
         return Ok(Words::default());
     }
     let pause = longest_pause(&spoken).filter(|_| cuts > 0 && whole.are_few(frames));
@@ -255,9 +281,13 @@ mod tests {
             })
         }
 
-        fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+        fn spoken(&self, samples: &[f32]) -> Result<Vec<bool>, InferenceError> {
             let frames = 0..samples.len() / FRAME;
-            Ok(Some(frames.map(|frame| frame % 16 < 8).collect()))
+            Ok(frames.map(|frame| frame % 16 < 8).collect())
+        }
+
+        fn finds_soft_speech(&self) -> bool {
+            true
         }
     }
 
@@ -315,10 +345,80 @@ mod tests {
             })
         }
 
-        fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+        fn spoken(&self, samples: &[f32]) -> Result<Vec<bool>, InferenceError> {
             let frames = samples.as_chunks::<FRAME>().0.iter();
-            Ok(Some(frames.map(|frame| frame[0] != 0.0).collect()))
+            Ok(frames.map(|frame| frame[0] != 0.0).collect())
         }
+
+        fn finds_soft_speech(&self) -> bool {
+            true
+        }
+    }
+
+    /// Hears a sound so, and one that begins with a moment of silence otherwise; there is no model of voice activity.
+    struct Unaided {
+        first: &'static str,
+        shifted: &'static str,
+    }
+
+    impl Ears for Unaided {
+        fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError> {
+            let (first, shifted) = match samples.starts_with(&[0.0; SHIFT_SAMPLES]) {
+                true => (self.shifted, self.shifted),
+                false => (self.first, self.first),
+            };
+            Startled { first, shifted }.transcript(samples)
+        }
+
+        fn spoken(&self, samples: &[f32]) -> Result<Vec<bool>, InferenceError> {
+            Ok(spoken_by_engine(samples))
+        }
+
+        fn finds_soft_speech(&self) -> bool {
+            false
+        }
+    }
+
+    /// "Go forward ten meters", said three times.
+    fn speech() -> Vec<f32> {
+        let bytes = include_bytes!("../../../../../tests/recordings/goforward.raw");
+        let samples = bytes.as_chunks::<2>().0.iter();
+        let samples = samples.map(|bytes| f32::from(i16::from_le_bytes(*bytes)) / 32_768.0);
+        samples.collect::<Vec<_>>().repeat(3)
+    }
+
+    #[test]
+    fn a_sound_is_heard_again_without_a_model_of_voice_activity() {
+        let all = "Go forward ten meters. Go forward ten meters, I said.";
+        let heard = |first: &'static str, sound: &[f32]| {
+            let ears = Unaided {
+                first,
+                shifted: all,
+            };
+            words_or_shifted(&ears, sound).unwrap().text
+        };
+        let speech = speech();
+        assert_eq!(heard("No.", &speech), all);
+        assert_eq!(
+            heard("Go forward now. Go forward now.", &speech),
+            all,
+            "a repetition"
+        );
+        // A short word stays, also where nobody is found to speak.
+        let quiet = vec![0.000_2; 4 * SAMPLE_RATE];
+        assert_eq!(heard("No.", &quiet), "No.");
+    }
+
+    #[test]
+    fn the_engine_tells_speech_from_silence_in_frames() {
+        let speech = speech();
+        let spoken = spoken_by_engine(&speech);
+        assert_eq!(spoken.len(), speech.len() / FRAME);
+        let frames = spoken.iter().filter(|spoken| **spoken).count();
+        assert!(frames >= COUNTED_FRAMES, "{frames}");
+        let quiet = vec![0.000_2; 4 * SAMPLE_RATE];
+        assert!(!spoken_by_engine(&quiet).contains(&true));
+        assert!(spoken_by_engine(&[0.5; FRAME - 1]).is_empty());
     }
 
     #[test]
