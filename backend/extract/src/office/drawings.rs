@@ -1,6 +1,6 @@
-//! Drawings on the sheets of a workbook: the text in their shapes, their charts and their diagrams, in the order of the file. Text of
-//! layouts and masters of slides likewise.
-//! Source: ECMA-376 part 1, section 20.5 (SpreadsheetML drawings).
+//! Drawings on the sheets of a workbook: the text in their shapes, their charts and their diagrams, in the order of the file. Text in shapes
+//! within a chart, and of layouts and masters of slides, likewise.
+//! Source: ECMA-376 part 1, sections 20.5 (SpreadsheetML drawings) and 21.3 (chart drawings).
 
 use std::collections::HashSet;
 
@@ -106,18 +106,14 @@ pub(super) fn of_templates(package: &mut Package<'_>) -> Result<String, ExtractE
                 continue;
             }
             let xml = package.read_xml(&related.target)?.unwrap_or_default();
-            for piece in pieces(&xml) {
-                if let Piece::Text(text) = piece {
-                    markdown.push_str(&format!("{text}\n\n"));
-                }
-            }
+            markdown.extend(texts(&xml).map(|text| format!("{text}\n\n")));
             open.push(related.target);
         }
     }
     Ok(tidy(&markdown))
 }
 
-/// What a chart or a diagram shows; nothing for other parts.
+/// What a chart or a diagram shows, and the text that somebody drew in a chart; nothing for other parts.
 pub(super) fn shown(
     package: &mut Package<'_>,
     related: &relations::Relation,
@@ -129,11 +125,25 @@ pub(super) fn shown(
         return Ok(String::new());
     }
     let xml = package.read_xml(&related.target)?.unwrap_or_default();
-    if is_chart {
-        chart::table(&xml, cells, bounds.cells)
-    } else {
-        Ok(diagram::list(&xml))
+    if !is_chart {
+        return Ok(diagram::list(&xml));
     }
+    let mut text = chart::table(&xml, cells, bounds.cells)?;
+    for drawn in relations::of(package, &related.target)? {
+        if drawn.kind == "chartUserShapes" {
+            let xml = package.read_xml(&drawn.target)?.unwrap_or_default();
+            text.extend(texts(&xml).map(|words| format!("\n\n{words}\n")));
+        }
+    }
+    Ok(text)
+}
+
+/// The texts in the shapes of a drawing.
+fn texts(drawing: &str) -> impl Iterator<Item = String> {
+    pieces(drawing).into_iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        Piece::Part(_) => None,
+    })
 }
 
 fn pieces(drawing: &str) -> Vec<Piece> {

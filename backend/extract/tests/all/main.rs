@@ -21,4 +21,6 @@ mod pages;
 #[cfg(test)]
 mod quality;
 #[cfg(test)]
+mod shapes;
+#[cfg(test)]
 mod unread;
