@@ -31,6 +31,7 @@ mod rtf;
 mod sheet_margins;
 mod showing;
 mod stories;
+mod symbols;
 mod tables;
 mod undrawn;
 mod xls;

@@ -1,13 +1,20 @@
-//! Text that Office documents hold in shapes, beside plain paragraphs.
+//! Text that Office documents hold in shapes, symbols and notes, beside plain paragraphs.
 
 use colloquy_extract::{Format, Options, extract};
 
-use super::made::{docx, pptx, relation, relations, xlsx_of};
+use super::made::{docx, docx_of, paragraph, pptx, relation, relations, xlsx_of};
+
+const WORDS: &str = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
 
 fn text(bytes: &[u8], format: Format) -> String {
     extract(bytes, format, &Options::default())
         .unwrap()
         .markdown
+}
+
+/// A shape of a slide.
+fn shape(text: &str) -> String {
+    format!("<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>")
 }
 
 #[test]
@@ -68,4 +75,108 @@ fn shapes_within_charts_are_read() {
     more.push(("xl/drawings/_rels/drawing1.xml.rels", of_drawing.as_bytes()));
     let read = text(&xlsx_of(&workbook, &sheet, &more), Format::Xlsx);
     assert_eq!(read, format!("## S\n\n| 1 |\n| --- |\n\n{expected}"));
+}
+
+/// WordArt as Word up to 2007 writes it.
+fn word_art(text: &str) -> String {
+    format!(
+        r##"<w:pict><v:shapetype id="t136"><v:textpath on="t" fitshape="t"/></v:shapetype><v:shape type="#t136"><v:textpath style="font-family:Arial" string="{text}"/></v:shape></w:pict>"##
+    )
+}
+
+#[test]
+fn word_art_is_read_once() {
+    let art = word_art("Grand  opening and sale");
+    let inside = format!(
+        "<w:txbxContent>{}</w:txbxContent>",
+        paragraph("Grand opening and sale")
+    );
+    let both = format!(
+        "<mc:AlternateContent><mc:Choice><w:drawing><wps:txbx>{inside}</wps:txbx></w:drawing></mc:Choice><mc:Fallback>{art}</mc:Fallback></mc:AlternateContent>"
+    );
+    for run in [&art, &both] {
+        let body = format!("{}<w:p><w:r>{run}</w:r></w:p>", paragraph("first"));
+        assert_eq!(
+            text(&docx(&body, &[]), Format::Docx),
+            "first\n\nGrand opening and sale\n"
+        );
+        let cell = format!("<w:tc><w:p><w:r>{run}</w:r></w:p></w:tc>");
+        let table = format!("<w:tbl><w:tr>{cell}</w:tr></w:tbl>");
+        let read = text(&docx(&table, &[]), Format::Docx);
+        assert!(read.contains("| Grand opening and sale |"), "{read}");
+    }
+}
+
+#[test]
+fn watermarks_are_read_once() {
+    let header = format!(
+        "<w:hdr {WORDS}><w:sdt><w:sdtContent><w:p><w:r>{}</w:r></w:p></w:sdtContent></w:sdt></w:hdr>",
+        word_art("CONFIDENTIAL")
+    );
+    let reference =
+        |kind: &str, id: &str| format!(r#"<w:headerReference w:type="{kind}" r:id="{id}"/>"#);
+    let section = reference("default", "h1") + &reference("first", "h2");
+    let document = format!(
+        "<w:document {WORDS}><w:body>{}<w:sectPr>{section}</w:sectPr></w:body></w:document>",
+        paragraph("body")
+    );
+    let related =
+        relation("h1", "header", "header1.xml") + &relation("h2", "header", "header2.xml");
+    let related = relations(&related);
+    let more: [(&str, &[u8]); 3] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/header1.xml", header.as_bytes()),
+        ("word/header2.xml", header.as_bytes()),
+    ];
+    assert_eq!(
+        text(&docx_of(&document, &more), Format::Docx),
+        "CONFIDENTIAL\n\nbody\n"
+    );
+}
+
+#[test]
+fn symbols_are_read_and_moved_text_stands_once() {
+    let body = concat!(
+        r#"<w:p><w:r><w:sym w:font="Wingdings" w:char="F0FE"/></w:r><w:r><w:t xml:space="preserve"> agreed, at 20 </w:t></w:r>"#,
+        r#"<w:r><w:sym w:font="Symbol" w:char="F06D"/><w:t>m</w:t></w:r></w:p>"#,
+        "<w:p><w:moveFrom w:id='1'><w:r><w:t>The moved words.</w:t></w:r></w:moveFrom></w:p>",
+        "<w:p><w:r><w:ruby><w:rt><w:r><w:t>とうきょう</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>東京</w:t></w:r></w:rubyBase></w:ruby></w:r></w:p>",
+        "<w:p><w:moveTo w:id='1'><w:r><w:t>The moved words.</w:t></w:r></w:moveTo></w:p>",
+    );
+    assert_eq!(
+        text(&docx(body, &[]), Format::Docx),
+        "☑ agreed, at 20 µm\n\n東京\n\nThe moved words.\n"
+    );
+}
+
+#[test]
+fn words_of_notes_stay_apart() {
+    let notes = format!(
+        r#"<w:footnotes {WORDS}><w:footnote w:id="2"><w:p><w:r><w:t>See page</w:t><w:tab/><w:t>7</w:t></w:r></w:p>{}</w:footnote></w:footnotes>"#,
+        paragraph("Second part")
+    );
+    let related = relations(&relation("f", "footnotes", "footnotes.xml"));
+    let more: [(&str, &[u8]); 2] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/footnotes.xml", notes.as_bytes()),
+    ];
+    let body = format!(
+        r#"{}<w:p><w:r><w:t>noted</w:t><w:footnoteReference w:id="2"/></w:r></w:p>"#,
+        paragraph("first")
+    );
+    let read = text(&docx(&body, &more), Format::Docx);
+    assert!(read.contains("See page 7 Second part"), "{read}");
+}
+
+#[test]
+fn branches_of_slides_are_read_once() {
+    let shapes = format!(
+        r#"<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:Choice Requires="a14">{0}</mc:Choice><mc:Fallback>{0}</mc:Fallback></mc:AlternateContent>{1}"#,
+        shape("Said once"),
+        shape("and more")
+    );
+    assert_eq!(
+        text(&pptx(&[(&shapes, "")], &[]), Format::Pptx),
+        "Said once\n\nand more\n"
+    );
 }
