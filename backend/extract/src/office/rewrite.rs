@@ -16,7 +16,7 @@ use quick_xml::{
 
 use super::{
     attributes, equation::Equation, list_styles::ListStyles, numbers::Numbers,
-    paragraphs::Paragraphs, relations::value, symbols,
+    paragraphs::Paragraphs, relations::value, symbols, templates::Slide,
 };
 use crate::error::ExtractError;
 
@@ -138,6 +138,7 @@ pub(super) fn rewritten(
         left_out: 0,
         is_template: false,
         is_notes,
+        slide: Slide::default(),
         equation: None,
         numbers: is_sheet.then_some(&context.numbers),
         style: None,
@@ -265,6 +266,8 @@ struct Part<'a> {
     is_template: bool,
     /// Notes of a Word document.
     is_notes: bool,
+    /// What is known of a slide.
+    slide: Slide,
     /// The equation that is read, and how many elements are open around it.
     equation: Option<(usize, Equation)>,
     /// How a sheet shows numbers,
@@ -289,6 +292,7 @@ impl Part<'_> {
         let written = written.unwrap_or_else(|| name.clone());
         if self.open.is_empty() {
             self.is_template = matches!(written.as_str(), "p:sldLayout" | "p:sldMaster");
+            self.slide.start(start);
         }
         // How a word is pronounced is no part of it, a prompt is no text of the slide, and the number of a slide is its place.
         let is_number =
@@ -320,6 +324,9 @@ impl Part<'_> {
             self.paragraphs
                 .start(&written, start, is_empty, &mut self.written);
             self.mark(&written, start, is_empty);
+            if written == "p:spTree" && !is_empty {
+                self.slide.shapes_begin(self.written.len());
+            }
         }
         if is_empty {
             self.names.release(&prefixes);
@@ -431,6 +438,12 @@ impl Part<'_> {
             let text = numbers.text(&number, self.style.unwrap_or_default());
             self.written.push_str(&text);
         }
+        if written == "p:spTree"
+            && let Some(begin) = self.slide.place_of_templates()
+        {
+            self.written
+                .insert_str(begin, &self.paragraphs.of_templates());
+        }
         self.paragraphs.ends(written, &mut self.written);
         if self.is_notes && written == "w:p" {
             self.written.push_str(&format!("<w:r>{GAP}</w:r>"));
@@ -442,6 +455,9 @@ impl Part<'_> {
     fn text(&mut self, text: &str) {
         if self.left_out > 0 {
             return;
+        }
+        if let Some(open) = self.open.last() {
+            self.slide.text(&open.written, text);
         }
         match (&mut self.equation, &mut self.number) {
             (Some((_, equation)), _) => equation.add(text),

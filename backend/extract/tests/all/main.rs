@@ -23,4 +23,6 @@ mod quality;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
+mod templates;
+#[cfg(test)]
 mod unread;
