@@ -15,6 +15,7 @@ mod formulas;
 mod inserts;
 mod list_styles;
 mod metafile;
+mod names;
 mod notes;
 mod number_format;
 mod number_layout;
@@ -81,7 +82,7 @@ fn read_open_xml(
     bounds: &Bounds,
     is_outermost: bool,
 ) -> Result<(Document, bool), ExtractError> {
-    let mut package = Package::open(bytes, bounds)?;
+    let mut package = names::open(bytes, format, bounds)?;
     let has_pictures = package.has_pictures();
     let mut language = Language::default();
     let mut slides = 0;
