@@ -32,6 +32,7 @@ mod rtf;
 mod sheet_margins;
 mod showing;
 mod stories;
+mod strings;
 mod symbols;
 mod tables;
 mod templates;

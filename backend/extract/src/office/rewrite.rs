@@ -1,7 +1,8 @@
 //! Parts of Office documents, written as `undoc` expects them. It compares names with the prefixes that Office uses, where a
 //! document may bind any other prefix to a namespace; it reads phonetic readings and text that was moved away as text, prompts of a layout as
 //! the text of a slide, and on slides also what stands in for a branch that is read; and it knows neither equations, nor CDATA, nor lists that
-//! a style makes, nor symbols, nor WordArt of before 2010, nor what Excel shows of a number: cells with numbers become cells with text.
+//! a style makes, nor symbols, nor WordArt of before 2010, nor characters that cells write in digits, nor what Excel shows of a number:
+//! cells with numbers become cells with text.
 //!
 //! Most parts of documents need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and
 //! strict), Namespaces in XML 1.0.
@@ -16,7 +17,7 @@ use quick_xml::{
 
 use super::{
     attributes, equation::Equation, list_styles::ListStyles, numbers::Numbers,
-    paragraphs::Paragraphs, relations::value, symbols, templates::Slide,
+    paragraphs::Paragraphs, relations::value, strings, symbols, templates::Slide,
 };
 use crate::error::ExtractError;
 
@@ -76,7 +77,7 @@ const KNOWN: [(&str, &str); 18] = [
 const LONGEST_DECLARATION: usize = 1_024;
 
 /// What a part may hold that is written otherwise.
-const REWRITTEN: [&str; 12] = [
+const REWRITTEN: [&str; 13] = [
     "rPh",
     "oMath",
     "sldLayout",
@@ -89,6 +90,7 @@ const REWRITTEN: [&str; 12] = [
     "w:sym",
     "symEx",
     "textpath",
+    strings::BEGIN,
 ];
 
 /// Notes of a Word document, whose paragraphs, tabs and breaks `undoc` writes without anything between their words.
@@ -253,6 +255,11 @@ struct Open {
     name: String,
     written: String,
     prefixes: Vec<String>,
+}
+
+/// True for text of a cell.
+fn is_string(open: &Open) -> bool {
+    matches!(open.written.as_str(), "t" | "v")
 }
 
 /// A part while it is written.
@@ -462,6 +469,9 @@ impl Part<'_> {
         match (&mut self.equation, &mut self.number) {
             (Some((_, equation)), _) => equation.add(text),
             (None, Some(number)) => number.push_str(text),
+            (None, None) if self.open.last().is_some_and(is_string) => {
+                self.written.push_str(&strings::plain(text));
+            }
             (None, None) => self.written.push_str(text),
         }
     }

@@ -86,6 +86,21 @@ fn readings_are_no_part_of_words() {
 }
 
 #[test]
+fn characters_of_cells_are_those_that_are_meant() {
+    let space = SHEETS[0];
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="{RELATIONS}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c t="s"><v>0</v></c><c t="inlineStr"><is><t>a_x0041_b</t></is></c><c t="str"><v>c_x0042_d</v></c></row></sheetData></worksheet>"#
+    );
+    let strings = format!(r#"<sst xmlns="{space}"><si><t>one_x000D_&#10;two</t></si></sst>"#);
+    let strings: (&str, &[u8]) = ("xl/sharedStrings.xml", strings.as_bytes());
+    let read = text(&xlsx_of(&workbook, &sheet, &[strings]), Format::Xlsx);
+    assert!(read.contains("| one two | aAb | cBd |"), "{read}");
+}
+
+#[test]
 fn dates_count_from_the_year_that_the_workbook_says() {
     let space = SHEETS[0];
     let read = |properties: &str| {
