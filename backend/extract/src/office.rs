@@ -15,6 +15,7 @@ mod formulas;
 mod inserts;
 mod list_styles;
 mod metafile;
+mod names;
 mod notes;
 mod number_format;
 mod number_layout;
@@ -31,7 +32,10 @@ mod rtf;
 mod sheet_margins;
 mod showing;
 mod stories;
+mod strings;
+mod symbols;
 mod tables;
+mod templates;
 mod undrawn;
 mod xls;
 
@@ -79,7 +83,7 @@ fn read_open_xml(
     bounds: &Bounds,
     is_outermost: bool,
 ) -> Result<(Document, bool), ExtractError> {
-    let mut package = Package::open(bytes, bounds)?;
+    let mut package = names::open(bytes, format, bounds)?;
     let has_pictures = package.has_pictures();
     let mut language = Language::default();
     let mut slides = 0;
@@ -159,19 +163,15 @@ fn read_open_xml(
             section.add_paragraph(Paragraph::with_text(mark));
         }
     }
-    let (mut document, has_words) = written(&mut read, related.inserts)?;
+    let mut document = written(&mut read, related.inserts)?;
     document.language = language.named.or(language.default);
     document.pages = document.pages.or((slides > 0).then_some(slides));
     let end = document.markdown.len();
     pictures::settle(&mut document.unread, &pictures, end);
     let is_empty = !document.markdown.contains(char::is_alphanumeric);
-    if !has_words && format == Format::Pptx {
-        put_before(&mut document, &drawings::of_templates(&mut package)?);
-    }
     document.unread_objects = related.unread_count;
     document.missing_results = missing_results;
-    let has_something =
-        document.markdown.contains(char::is_alphanumeric) || !document.unread.is_empty();
+    let has_something = !is_empty || !document.unread.is_empty();
     match related.unread {
         Some(error) if is_empty => Err(error),
         _ if has_something => Ok((document, has_pictures)),
@@ -182,27 +182,6 @@ fn read_open_xml(
         _ => Err(ExtractError::failed(
             "it holds objects of other programs only, which are not read",
         )),
-    }
-}
-
-/// Puts the text of templates before the comments of slides, and moves the pictures between these along. Without comments, the pictures
-/// stand before the text.
-fn put_before(document: &mut Document, templates: &str) {
-    if templates.is_empty() {
-        return;
-    }
-    if document.markdown.contains(char::is_alphanumeric) {
-        let added = templates.len() + 1;
-        document.markdown.insert_str(0, &format!("{templates}\n"));
-        for unread in &mut document.unread {
-            unread.begin += added;
-            unread.end += added;
-        }
-    } else {
-        templates.clone_into(&mut document.markdown);
-        for unread in &mut document.unread {
-            (unread.begin, unread.end) = (0, 0);
-        }
     }
 }
 
@@ -243,7 +222,7 @@ pub(crate) fn binary(
         }
     };
     let has_pictures = unread > 0 || !read.resources.is_empty();
-    let (mut document, _) = written(&mut read, inserts)?;
+    let mut document = written(&mut read, inserts)?;
     let end = document.markdown.len();
     let lost = lost.into_iter().map(|slide| UnreadPage {
         page: slide,
@@ -290,8 +269,8 @@ pub(crate) fn images(
     }
 }
 
-/// A document in Markdown, and true if it has words beside its comments.
-fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<(Document, bool), ExtractError> {
+/// A document in Markdown.
+fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, ExtractError> {
     for section in &mut read.sections {
         put_margins_in(section);
         // A slide without a name is given its number, which is no heading.
@@ -308,7 +287,6 @@ fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<(Document, bo
         ..RenderOptions::default()
     };
     let text = to_markdown(read, &options).map_err(|error| refusal(&error))?;
-    let has_words = inserts.has_other_words(&text);
     let text = inserts.put(text);
     // The name of a sheet says nothing where the sheet is empty.
     let is_sheets = matches!(read.format, FormatType::Xlsx | FormatType::Xls);
@@ -320,14 +298,13 @@ fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<(Document, bo
     };
     let metadata = &read.metadata;
     let (text, unread) = pictures::taken_out(&markdown::tidy(&without_breaks(&text)));
-    let document = Document {
+    Ok(Document {
         title: metadata.title.clone(),
         author: metadata.author.clone(),
         pages: metadata.page_count.filter(|count| *count > 0),
         unread,
         ..Document::of_markdown(text)
-    };
-    Ok((document, has_words))
+    })
 }
 
 /// Cells of one line: what breaks them is a mark of HTML.

@@ -5,7 +5,7 @@
 //! size, and valid.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io::{Cursor, Read as _, Write as _},
 };
 
@@ -33,6 +33,8 @@ pub(crate) struct Package<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
     /// Places in the archive, by names whose parts are separated by `/`.
     names: BTreeMap<String, usize>,
+    /// Names of files that were renamed, by those that the archive has for them.
+    renamed: HashMap<String, String>,
     left: Left,
     /// What is left for parts that are looked at before they are read.
     left_to_look_at: Left,
@@ -77,6 +79,7 @@ impl<'a> Package<'a> {
         Ok(Self {
             archive,
             names,
+            renamed: HashMap::new(),
             left,
             left_to_look_at: left,
             bounds: *bounds,
@@ -86,6 +89,24 @@ impl<'a> Package<'a> {
     /// The names of all files.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(String::as_str)
+    }
+
+    /// Gives a file another name. Returns false if it is not there, or another file has that name.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> bool {
+        if self.names.contains_key(to) {
+            return false;
+        }
+        let Some(place) = self.names.remove(from) else {
+            return false;
+        };
+        self.names.insert(to.to_owned(), place);
+        self.renamed.insert(from.to_owned(), to.to_owned());
+        true
+    }
+
+    /// The name of a file that was renamed, by the one that it has in the archive.
+    pub(crate) fn renamed(&self, name: &str) -> Option<&str> {
+        self.renamed.get(name).map(String::as_str)
     }
 
     /// Whether any of its files is a picture, other than the preview of an Office document that its program made.

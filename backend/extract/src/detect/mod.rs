@@ -4,6 +4,7 @@
 //! and keeps less, whatever the file claims.
 
 mod directory;
+mod ebcdic;
 mod ole;
 
 #[cfg(test)]
@@ -173,7 +174,7 @@ fn found(file: &mut (impl Read + Seek)) -> io::Result<Found> {
     if let Some(found) = by_signature(head) {
         return Ok(found);
     }
-    if is_ebcdic(head) {
+    if ebcdic::is_text(head) {
         return Ok(Found::Other("text in EBCDIC, which is not read".to_owned()));
     }
     if let Some(kind) = characters(file, head)? {
@@ -313,26 +314,6 @@ fn has_pdf_end(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     let mut tail = [0; PDF_WITHIN];
     let read = directory::read_all(file, &mut tail)?;
     Ok(memchr::memmem::find(&tail[..read], PDF_END).is_some())
-}
-
-/// Whether bytes are text in EBCDIC: its blanks and letters, and no blank of ASCII.
-fn is_ebcdic(head: &[u8]) -> bool {
-    let count = |of: fn(u8) -> bool| head.iter().filter(|byte| of(**byte)).count();
-    let letters = count(|byte| {
-        let is_half = |byte: u8| matches!(byte & 0x0F, 1..=9);
-        matches!(byte, 0x80..0xB0 | 0xC0..0xFA)
-            && (is_half(byte) || matches!(byte, 0xF0 | 0xC0 | 0xD0))
-    });
-    // A blank, the marks of HTML, and the ends of lines.
-    let marks = count(
-        |byte| matches!(byte, 0x40 | 0x4B..=0x50 | 0x5A..=0x61 | 0x6B..=0x6F | 0x7A..=0x7F | 0x15 | 0x25 | 0x0D),
-    );
-    let blanks = count(|byte| byte == 0x40);
-    let is_ascii = count(|byte| matches!(byte, b' ' | b'\n')) > 0;
-    !is_ascii
-        && blanks * 50 >= head.len()
-        && letters * 2 >= head.len()
-        && (letters + marks) * 20 >= head.len() * 19
 }
 
 /// What follows a byte order mark and blanks.

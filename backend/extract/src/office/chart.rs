@@ -215,7 +215,7 @@ mod tests {
             series("2024", &["0.5"]),
             title("an axis"),
         );
-        let expected = "Bar chart: Shares\n\n|  | 2023 | 2024 |\n| - | - | - |\n| North | 30% | 50% |\n| South & East | 70% |  |\n";
+        let expected = "Bar chart: Shares\n\n|  | 2023 | 2024 |\n| - | - | - |\n| North | 30.0% | 50.0% |\n| South & East | 70.0% |  |\n";
         let mut cells = 0;
         assert_eq!(table(&xml, &mut cells, 6).unwrap(), expected);
         assert!(table(&xml, &mut cells, 11).is_err());
@@ -223,7 +223,7 @@ mod tests {
         assert!(
             table(&far, &mut 0, 6)
                 .unwrap()
-                .contains("| South & East | 70% |")
+                .contains("| South & East | 70.0% |")
         );
         assert_eq!(table("<c:chartSpace/>", &mut 0, 6).unwrap(), "");
     }

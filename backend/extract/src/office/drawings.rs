@@ -1,8 +1,6 @@
-//! Drawings on the sheets of a workbook: the text in their shapes, their charts and their diagrams, in the order of the file. Text of
-//! layouts and masters of slides likewise.
-//! Source: ECMA-376 part 1, section 20.5 (SpreadsheetML drawings).
-
-use std::collections::HashSet;
+//! Drawings on the sheets of a workbook: the text in their shapes, their charts and their diagrams, in the order of the file. Text in shapes
+//! within a chart, and in layouts and masters of slides, likewise.
+//! Source: ECMA-376 part 1, sections 20.5 (SpreadsheetML drawings) and 21.3 (chart drawings).
 
 use quick_xml::events::Event;
 
@@ -10,12 +8,7 @@ use super::{
     chart, diagram, events,
     relations::{self, value},
 };
-use crate::{
-    error::ExtractError,
-    limits::Bounds,
-    markdown::{escaped, tidy},
-    package::Package,
-};
+use crate::{error::ExtractError, limits::Bounds, markdown::escaped, package::Package};
 
 /// What a drawing holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,35 +82,7 @@ fn add(
     Ok(())
 }
 
-/// The text in layouts and masters of slides that is no prompt: what slides show that have no text themselves.
-pub(super) fn of_templates(package: &mut Package<'_>) -> Result<String, ExtractError> {
-    let is_slide = |name: &&str| name.starts_with("ppt/slides/slide") && name.ends_with(".xml");
-    let mut open: Vec<String> = package
-        .names()
-        .filter(is_slide)
-        .map(str::to_owned)
-        .collect();
-    let mut seen = HashSet::new();
-    let mut markdown = String::new();
-    while let Some(part) = open.pop() {
-        for related in relations::of(package, &part)? {
-            let is_template = matches!(related.kind.as_str(), "slideLayout" | "slideMaster");
-            if !is_template || !seen.insert(related.target.clone()) {
-                continue;
-            }
-            let xml = package.read_xml(&related.target)?.unwrap_or_default();
-            for piece in pieces(&xml) {
-                if let Piece::Text(text) = piece {
-                    markdown.push_str(&format!("{text}\n\n"));
-                }
-            }
-            open.push(related.target);
-        }
-    }
-    Ok(tidy(&markdown))
-}
-
-/// What a chart or a diagram shows; nothing for other parts.
+/// What a chart or a diagram shows, and the text that somebody drew in a chart; nothing for other parts.
 pub(super) fn shown(
     package: &mut Package<'_>,
     related: &relations::Relation,
@@ -129,11 +94,25 @@ pub(super) fn shown(
         return Ok(String::new());
     }
     let xml = package.read_xml(&related.target)?.unwrap_or_default();
-    if is_chart {
-        chart::table(&xml, cells, bounds.cells)
-    } else {
-        Ok(diagram::list(&xml))
+    if !is_chart {
+        return Ok(diagram::list(&xml));
     }
+    let mut text = chart::table(&xml, cells, bounds.cells)?;
+    for drawn in relations::of(package, &related.target)? {
+        if drawn.kind == "chartUserShapes" {
+            let xml = package.read_xml(&drawn.target)?.unwrap_or_default();
+            text.extend(texts(&xml).map(|words| format!("\n\n{words}\n")));
+        }
+    }
+    Ok(text)
+}
+
+/// The texts in the shapes of a drawing, a layout or a master, but for those of placeholders.
+pub(super) fn texts(drawing: &str) -> impl Iterator<Item = String> {
+    pieces(drawing).into_iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        Piece::Part(_) => None,
+    })
 }
 
 fn pieces(drawing: &str) -> Vec<Piece> {
@@ -159,7 +138,7 @@ fn pieces(drawing: &str) -> Vec<Piece> {
                 is_placeholder = true;
             }
             Event::Start(start) => match start.local_name().as_ref() {
-                "sp" => is_placeholder = false,
+                "sp" | "graphicFrame" => is_placeholder = false,
                 "txBody" => bodies += 1,
                 "t" => in_text = bodies > 0,
                 _ => {}

@@ -40,27 +40,6 @@ impl Inserts {
         Some(mark)
     }
 
-    /// True if a text has words beside those that are written in any case, such as comments: its own, or of what is put in.
-    pub(super) fn has_other_words(&self, text: &str) -> bool {
-        let has_words = |text: &str| text.contains(char::is_alphanumeric);
-        let is_certain = |number: usize| {
-            let found = self.certain.binary_search_by_key(&number, |(one, _)| *one);
-            found.is_ok()
-        };
-        let mut rest = text;
-        while let Some((before, number, after)) = marked(rest) {
-            let put = match number {
-                Some(Number::Put(number)) if !is_certain(number) => self.texts.get(number),
-                _ => None,
-            };
-            if has_words(before) || put.is_some_and(|put| has_words(put)) {
-                return true;
-            }
-            rest = after;
-        }
-        has_words(rest)
-    }
-
     /// The text with each Markdown in the place of the first of its marks: as blocks where the mark is a line of its own, and on the
     /// line that it stands in otherwise.
     pub(super) fn put(mut self, text: String) -> String {
@@ -176,24 +155,6 @@ mod tests {
             inserts.put(text),
             "before\n\n\n- a\n- b | c\n\n\n| x y |  |\n\nend"
         );
-    }
-
-    #[test]
-    fn comments_are_no_words_of_the_text() {
-        let mut inserts = Inserts::default();
-        let rule = inserts.add("---".to_owned()).unwrap();
-        let comment = inserts.add_certain("c".to_owned(), None).unwrap();
-        let list = inserts.add("- a".to_owned()).unwrap();
-        let picture = keep(7);
-        for (text, has_words) in [
-            (format!("{comment}\n\n---\n{rule}{picture}\n"), false),
-            (format!("{comment}\n\n{list}"), true),
-            (format!("a\n\n{comment}"), true),
-            (format!("{comment} a"), true),
-            (String::new(), false),
-        ] {
-            assert_eq!(inserts.has_other_words(&text), has_words, "{text}");
-        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Number formats of cells: the text of a number as a date, a time or a percentage, or with what its format adds to it (`number_layout.rs`).
-//! Text in quotes, behind a backslash and in brackets makes no date. Source: ECMA-376 part 1, sections 18.8.30 and 18.8.31.
+//! Number formats of cells: the text of a number as a date or a time, or with what its format adds to it (`number_layout.rs`), multiplied by 100
+//! for each percent sign. Text in quotes, behind a backslash and in brackets makes no date and no percentage. Source: ECMA-376 part 1, sections 18.8.30 and 18.8.31.
 
 use super::{
     clock::Clock,
@@ -21,6 +21,8 @@ pub(super) struct NumberFormat {
 #[derive(Debug, Clone, Default)]
 struct Section {
     condition: Option<Condition>,
+    /// How many percent signs it has, each of which multiplies by 100.
+    percents: i32,
     kind: Kind,
 }
 
@@ -29,10 +31,8 @@ struct Section {
 enum Kind {
     #[default]
     Number,
-    /// A number with text, a currency or leading zeros.
+    /// A number with text, a currency, a percent sign or leading zeros.
     LaidOut(Layout),
-    /// A percentage; so many marks, each of which multiplies by 100.
-    Percent(usize),
     /// A date, a time, or both.
     Clock(Clock),
 }
@@ -98,20 +98,28 @@ impl NumberFormat {
     /// The text of a number; none where it is to be written as a plain number.
     pub(super) fn text(&self, value: f64, from_1904: bool) -> Option<String> {
         let (place, section) = self.section(value)?;
-        match &section.kind {
-            Kind::Number => None,
-            Kind::LaidOut(layout) => {
-                let has_minus = value < 0.0 && !self.tells_sign(place, layout)?;
-                let text = layout.text(value)?;
-                Some(if has_minus { format!("-{text}") } else { text })
-            }
-            Kind::Percent(marks) => {
-                let shown = value * 100_f64.powi(i32::try_from(*marks).ok()?);
-                let shown = shown.is_finite().then(|| shortest(shown))?;
-                Some(shown + &"%".repeat(*marks))
-            }
-            Kind::Clock(clock) => clock.text(value, from_1904),
+        let shown = value * 100_f64.powi(section.percents);
+        if !shown.is_finite() {
+            return None;
         }
+        let text = match &section.kind {
+            Kind::Number => None,
+            Kind::LaidOut(layout) => self.laid_out(shown, place, layout),
+            Kind::Clock(clock) => clock.text(value, from_1904),
+        };
+        // A percentage that cannot be laid out is one all the same.
+        text.or_else(|| {
+            let signs = usize::try_from(section.percents).ok()?;
+            (signs > 0).then(|| shortest(shown) + &"%".repeat(signs))
+        })
+    }
+
+    /// Returns a number in the layout of the section at `place`, with a minus sign where the section does not tell it, or `None` if it has
+    /// no text there.
+    fn laid_out(&self, value: f64, place: usize, layout: &Layout) -> Option<String> {
+        let has_minus = value < 0.0 && !self.tells_sign(place, layout)?;
+        let text = layout.text(value)?;
+        Some(if has_minus { format!("-{text}") } else { text })
     }
 
     /// Returns true if the section at `place` is for negative numbers alone and tells the sign by its text: a section that differs from the one for
@@ -183,7 +191,7 @@ struct Reader {
     pieces: Vec<Piece>,
     /// The section as one for plain numbers.
     draft: Draft,
-    percents: usize,
+    percents: i32,
     /// Whether there is a place for a digit, which no date has.
     has_digits: bool,
     /// Whether the section shows text.
@@ -219,7 +227,10 @@ impl Reader {
                     }
                     self.brackets(&inside);
                 }
-                '%' => self.percents += 1,
+                '%' => {
+                    self.percents += 1;
+                    self.draft.text('%');
+                }
                 '@' => self.is_text = true,
                 '0' | '#' | '?' => {
                     self.has_digits = true;
@@ -232,17 +243,19 @@ impl Reader {
             }
         }
         let is_clock = |piece: &Piece| matches!(piece, Piece::Letters(..) | Piece::Elapsed(..));
-        let kind = if self.percents > 0 {
-            Kind::Percent(self.percents)
+        let is_percentage = self.percents > 0;
+        let kind = if is_percentage && !self.has_digits {
+            Kind::Number
         } else if !self.has_digits && self.pieces.iter().any(is_clock) {
             Kind::Clock(Clock::new(self.pieces))
-        } else if self.is_text {
+        } else if self.is_text && !is_percentage {
             return None;
         } else {
             self.draft.layout().map_or(Kind::Number, Kind::LaidOut)
         };
         Some(Section {
             condition: self.condition,
+            percents: self.percents,
             kind,
         })
     }
@@ -442,15 +455,57 @@ mod tests {
     fn percentages_are_such() {
         for (code, value, expected) in [
             ("0%", 0.25, "25%"),
-            ("0.00%", 0.07, "7%"),
+            ("0%", -0.25, "-25%"),
+            ("0%", 0.0, "0%"),
+            ("0%", 12.0, "1200%"),
+            ("0.0%", 0.125, "12.5%"),
+            ("0.00%", 0.07, "7.00%"),
+            ("0.00%", 1.0, "100.00%"),
+            ("0.0#%", 0.125, "12.5%"),
+            ("#,##0.0%", 12.345, "1234.5%"),
+            ("0 %", 0.25, "25 %"),
+            (r"0.0\ %", 0.25, "25.0 %"),
+            ("0_ %", 0.25, "25 %"),
+            ("%0", 0.25, "%25"),
+            ("% 0.0", -0.125, "-% 12.5"),
+            ("??%", 0.05, "5%"),
+            ("??%", 5.0, "500%"),
+            ("#%", 0.25, "25%"),
+            ("00%", 0.05, "05%"),
+            ("0%%", 0.25, "2500%%"),
+            ("0.00%;[Red]-0.00%", 0.125, "12.50%"),
+            ("0.00%;[Red]-0.00%", -0.125, "-12.50%"),
             ("0.0%;[Red]-0.0%", -0.125, "-12.5%"),
-            (r#"0" %""#, 25.0, "25 %"),
-            (r"0\%", 25.0, "25%"),
-            ("[<1]0%;0.0", 0.5, "50%"),
-            ("[<1]0%;0.0", 2.0, "2"),
+            ("0.00%;[Red]0.00%", -0.125, "-12.50%"),
+            ("0.0%_);(0.0%)", -0.125, "(12.5%)"),
+            (r#"+0%;-0%;"none""#, 0.25, "+25%"),
             (r#"0%;-0%;"none""#, 0.0, "none"),
+            (r#"0%" of sales""#, 0.25, "25% of sales"),
+            (r#""Rate "0.0%"#, 0.25, "Rate 25.0%"),
+            // A sign that is text does not multiply.
+            (r#"0"%""#, 25.0, "25%"),
+            (r#"0" %""#, 25.0, "25 %"),
+            (r#"0.0"%""#, 25.0, "25.0%"),
+            (r"0\%", 25.0, "25%"),
+            (r"0\ \%", 25.0, "25 %"),
+            (r#"0"%"%"#, 0.25, "25%%"),
+            ("[<1]0%;0.0", 0.5, "50%"),
+            ("[<1]0%;0.0", -0.5, "-50%"),
+            ("[<1]0%;0.0", 2.0, "2"),
+            // Digits that are stored are shown, also where Excel rounds them.
+            ("0%", 0.125, "12.5%"),
+            ("0.0%", 1.0 / 3.0, "33.3333333333333%"),
+            // What has no layout is a plain percentage.
+            ("# ?/?%", 0.25, "25%"),
+            ("0.00E+00%", 0.25, "25%"),
+            ("0%", 1e300, "1E+302%"),
+            ("#%", 0.0, "0%"),
         ] {
-            assert_eq!(shown(code, value), expected, "{code}");
+            assert_eq!(shown(code, value), expected, "{code} {value}");
+        }
+        for (id, expected) in [(9, "25%"), (10, "25.00%")] {
+            let text = NumberFormat::built_in(id).text(0.25, false);
+            assert_eq!(text.as_deref(), Some(expected), "{id}");
         }
         assert_eq!(shown("0%", f64::MAX), shortest(f64::MAX));
     }

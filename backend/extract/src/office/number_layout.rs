@@ -1,4 +1,4 @@
-//! Numbers with the text, the currency and the leading zeros that their format adds to them. A section that adds none of these has no
+//! Numbers with the text, the currency, the percent sign and the leading zeros that their format adds to them. A section that adds none of these has no
 //! layout: its numbers are plain (`number_format.rs`). Thousands are not separated. Source: ECMA-376 part 1, section 18.8.31.
 
 use super::number_format::shortest;
@@ -38,7 +38,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Adds text in quotes, behind a backslash, or of a currency.
+    /// Adds text in quotes, behind a backslash, or of a currency, or a percent sign.
     pub(super) fn text(&mut self, character: char) {
         self.parts.push(Part::Text(character));
     }

@@ -1,4 +1,4 @@
-//! Numbers of cells as Excel shows them: with the digits that it keeps, and as dates, times and percentages, or with text, a currency and
+//! Numbers of cells as Excel shows them: with the digits that it keeps, and as dates and times, or with text, a currency, a percent sign and
 //! leading zeros, by the format of the cell. `undoc` prints doubles as they are stored, and takes text in a format for a date. Source: ECMA-376 part 1, section 18.8.
 
 use std::collections::HashMap;

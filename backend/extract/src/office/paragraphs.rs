@@ -9,6 +9,7 @@ use super::{
     comments,
     list_styles::{LAST_LEVEL, ListStyles},
     relations::value,
+    templates,
 };
 
 /// What is added to a part.
@@ -140,12 +141,25 @@ impl<'a> Paragraphs<'a> {
 
     /// Writes the marks that wait, each as a shape of a slide.
     fn push_shapes(&mut self, to: &mut String) {
-        for mark in self.waiting.drain(..) {
-            to.push_str(&format!(
-                "<p:sp><p:txBody><a:p><a:r><a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
-            ));
-        }
+        self.waiting.drain(..).for_each(|mark| push_shape(to, mark));
     }
+
+    /// Returns the marks for the text of the templates of a slide as shapes.
+    pub(super) fn of_templates(&mut self) -> String {
+        let mut shapes = String::new();
+        for name in templates::NAMES {
+            if let Some(mark) = self.mark(name) {
+                push_shape(&mut shapes, mark);
+            }
+        }
+        shapes
+    }
+}
+
+fn push_shape(to: &mut String, mark: &str) {
+    to.push_str(&format!(
+        "<p:sp><p:txBody><a:p><a:r><a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
+    ));
 }
 
 fn push_paragraph(to: &mut String, mark: &str) {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    inserts, metafile,
+    inserts, metafile, names,
     showing::{self, ShowingPart},
     undrawn,
 };
@@ -330,7 +330,7 @@ pub(super) fn images(
     bounds: &Bounds,
     mut give: impl FnMut(PageImage),
 ) -> Result<(), ExtractError> {
-    let mut package = Package::open(bytes, bounds)?;
+    let mut package = names::open(bytes, format, bounds)?;
     let parts = showing::of(&mut package, format)?;
     let pictures = of(&mut package, &parts, bounds)?;
     for page in pages {

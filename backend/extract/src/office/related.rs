@@ -1,4 +1,4 @@
-//! Text in parts that `undoc` does not look into: diagrams, charts, comments, and documents inside of a document; and how many of these and
+//! Text in parts that `undoc` does not look into: diagrams, charts, comments, templates of slides, and documents inside of a document; and how many of these and
 //! of the objects of other programs are not read.
 
 use std::collections::{HashMap, HashSet};
@@ -10,6 +10,7 @@ use super::{
     pictures::{self, Picture},
     relations::Relation,
     showing::ShowingPart,
+    templates,
 };
 use crate::{error::ExtractError, limits::Bounds, package::Package};
 
@@ -90,7 +91,7 @@ impl Related {
         Ok(related)
     }
 
-    /// The diagrams, the charts and the comments of slides.
+    /// The diagrams, the charts and the comments of slides, and the text of their templates.
     pub(super) fn of_slides(
         package: &mut Package<'_>,
         parts: &[ShowingPart],
@@ -98,13 +99,24 @@ impl Related {
         cells: &mut usize,
     ) -> Result<Self, ExtractError> {
         let mut related = Self::default();
+        let mut drawn = HashSet::new();
         for (part, relation) in all(parts) {
             if !part.is_in_text {
                 // What a template shows stands beside the text of slides.
                 related.unread_count += u32::from(is_drawn(relation));
             } else if is_drawn(relation) {
                 let text = drawings::shown(package, relation, bounds, cells)?;
+                if text.contains(char::is_alphanumeric) {
+                    drawn.insert(part.name.as_str());
+                }
                 related.add(&part.name, relation.id.clone(), text);
+            }
+        }
+        let marks = templates::marks(package, parts, &mut related.inserts)?;
+        // Words of a chart or a diagram are those of its slide.
+        for mark in marks {
+            if !drawn.contains(mark.part.as_str()) {
+                related.mark(&mark.part, mark.name.to_owned(), mark.mark);
             }
         }
         let is_commented = |part: &&ShowingPart| {

@@ -24,7 +24,13 @@ pub(super) struct Relation {
 /// The parts of the container that a part names.
 pub(super) fn of(package: &mut Package<'_>, part: &str) -> Result<Vec<Relation>, ExtractError> {
     let xml = package.read_xml(&name_of(part))?;
-    Ok(read(part, xml.as_deref().unwrap_or_default()))
+    let mut relations = read(part, xml.as_deref().unwrap_or_default());
+    for relation in &mut relations {
+        if let Some(name) = package.renamed(&relation.target) {
+            name.clone_into(&mut relation.target);
+        }
+    }
+    Ok(relations)
 }
 
 /// The relations that a part has, by their identifiers.

@@ -1,7 +1,8 @@
 //! Parts of Office documents, written as `undoc` expects them. It compares names with the prefixes that Office uses, where a
-//! document may bind any other prefix to a namespace; it reads phonetic readings as text, and prompts of a layout as the text of a
-//! slide; and it knows neither equations, nor CDATA, nor lists that a style makes, nor what Excel shows of a number: cells with numbers
-//! become cells with text.
+//! document may bind any other prefix to a namespace; it reads phonetic readings and text that was moved away as text, prompts of a layout as
+//! the text of a slide, and on slides also what stands in for a branch that is read; and it knows neither equations, nor CDATA, nor lists that
+//! a style makes, nor symbols, nor WordArt of before 2010, nor characters that cells write in digits, nor what Excel shows of a number:
+//! cells with numbers become cells with text.
 //!
 //! Most parts of documents need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and
 //! strict), Namespaces in XML 1.0.
@@ -16,7 +17,7 @@ use quick_xml::{
 
 use super::{
     attributes, equation::Equation, list_styles::ListStyles, numbers::Numbers,
-    paragraphs::Paragraphs,
+    paragraphs::Paragraphs, relations::value, strings, symbols, templates::Slide,
 };
 use crate::error::ExtractError;
 
@@ -76,14 +77,26 @@ const KNOWN: [(&str, &str); 18] = [
 const LONGEST_DECLARATION: usize = 1_024;
 
 /// What a part may hold that is written otherwise.
-const REWRITTEN: [&str; 6] = [
+const REWRITTEN: [&str; 13] = [
     "rPh",
     "oMath",
     "sldLayout",
     "sldMaster",
     "slidenum",
     "<![CDATA[",
+    "Fallback",
+    "w:moveFrom",
+    "w:ruby",
+    "w:sym",
+    "symEx",
+    "textpath",
+    strings::BEGIN,
 ];
+
+/// Notes of a Word document, whose paragraphs, tabs and breaks `undoc` writes without anything between their words.
+const NOTES: [&str; 2] = ["word/footnotes.xml", "word/endnotes.xml"];
+/// What separates words of notes.
+const GAP: &str = r#"<w:t xml:space="preserve"> </w:t>"#;
 
 /// What parts are written with.
 #[derive(Debug, Default)]
@@ -106,7 +119,9 @@ pub(super) fn rewritten(
     let holds = |what: &&str| memmem::find(xml.as_bytes(), what.as_bytes()).is_some();
     let marks = context.marks.get(name);
     let has_lists = !context.lists.is_empty() && holds(&"pStyle");
+    let is_notes = NOTES.contains(&name);
     if !is_sheet
+        && !is_notes
         && !has_lists
         && marks.is_none()
         && !REWRITTEN.iter().any(holds)
@@ -124,6 +139,8 @@ pub(super) fn rewritten(
         open: vec![],
         left_out: 0,
         is_template: false,
+        is_notes,
+        slide: Slide::default(),
         equation: None,
         numbers: is_sheet.then_some(&context.numbers),
         style: None,
@@ -240,6 +257,11 @@ struct Open {
     prefixes: Vec<String>,
 }
 
+/// True for text of a cell.
+fn is_string(open: &Open) -> bool {
+    matches!(open.written.as_str(), "t" | "v")
+}
+
 /// A part while it is written.
 struct Part<'a> {
     written: String,
@@ -249,6 +271,10 @@ struct Part<'a> {
     left_out: usize,
     /// A layout or a master of slides.
     is_template: bool,
+    /// Notes of a Word document.
+    is_notes: bool,
+    /// What is known of a slide.
+    slide: Slide,
     /// The equation that is read, and how many elements are open around it.
     equation: Option<(usize, Equation)>,
     /// How a sheet shows numbers,
@@ -273,19 +299,26 @@ impl Part<'_> {
         let written = written.unwrap_or_else(|| name.clone());
         if self.open.is_empty() {
             self.is_template = matches!(written.as_str(), "p:sldLayout" | "p:sldMaster");
+            self.slide.start(start);
         }
         // How a word is pronounced is no part of it, a prompt is no text of the slide, and the number of a slide is its place.
         let is_number =
             |one: Attribute<'_>| one.key.as_ref() == "type" && &*one.value == "slidenum";
         let is_left_out = match written.as_str() {
-            "rPh" => true,
-            // What a paragraph was before somebody changed it.
-            "w:pPrChange" => true,
-            "a:p" => self.is_template,
+            "rPh" | "w:rt" => true,
+            // What a paragraph was before somebody changed it, and text where it stood before somebody moved it.
+            "w:pPrChange" | "w:moveFrom" => true,
+            "a:p" => self.is_template || self.is_stand_in(),
+            "w:t" => self.is_stand_in(),
             "a:fld" => attributes(start).any(is_number),
             _ => false,
         };
-        if is_left_out {
+        let instead = match is_left_out {
+            true => Some(String::new()),
+            false => self.instead(&written, start),
+        };
+        if let Some(instead) = instead {
+            self.written.push_str(&instead);
             self.left_out = usize::from(!is_empty);
             self.names.release(&prefixes);
             return;
@@ -298,6 +331,9 @@ impl Part<'_> {
             self.paragraphs
                 .start(&written, start, is_empty, &mut self.written);
             self.mark(&written, start, is_empty);
+            if written == "p:spTree" && !is_empty {
+                self.slide.shapes_begin(self.written.len());
+            }
         }
         if is_empty {
             self.names.release(&prefixes);
@@ -311,6 +347,37 @@ impl Part<'_> {
                 prefixes,
             });
         }
+    }
+
+    /// True within a branch that stands in for one that is read.
+    fn is_stand_in(&self) -> bool {
+        self.open.iter().any(|open| open.written == "mc:Fallback")
+    }
+
+    /// Returns what is written in the place of an element that holds text otherwise than `undoc` expects it.
+    fn instead(&self, name: &str, start: &BytesStart<'_>) -> Option<String> {
+        let is_in_run = || self.open.last().is_some_and(|open| open.written == "w:r");
+        let instead = match name {
+            "w:tab" | "w:br" | "w:cr" if self.is_notes && is_in_run() => GAP.to_owned(),
+            "w:noBreakHyphen" if self.is_notes => "<w:t>-</w:t>".to_owned(),
+            "v:textpath" => {
+                let text = value(start, "string").filter(|text| !text.trim().is_empty())?;
+                let words: Vec<&str> = text.split_whitespace().collect();
+                let text = quick_xml::escape::escape(words.join(" "));
+                format!(
+                    "<v:textbox><w:txbxContent><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:txbxContent></v:textbox>"
+                )
+            }
+            _ if name == "w:sym" || start.local_name().as_ref() == "symEx" => {
+                let font = value(start, "font").unwrap_or_default();
+                let symbol = symbols::character(&font, &value(start, "char")?)?;
+                let symbol = quick_xml::escape::escape(symbol.to_string());
+                format!("<w:t>{symbol}</w:t>")
+            }
+            _ => return None,
+        };
+        let is_apart = self.equation.is_some() || self.is_stand_in();
+        (!is_apart).then_some(instead)
     }
 
     /// Writes the mark that opens an element.
@@ -378,7 +445,16 @@ impl Part<'_> {
             let text = numbers.text(&number, self.style.unwrap_or_default());
             self.written.push_str(&text);
         }
+        if written == "p:spTree"
+            && let Some(begin) = self.slide.place_of_templates()
+        {
+            self.written
+                .insert_str(begin, &self.paragraphs.of_templates());
+        }
         self.paragraphs.ends(written, &mut self.written);
+        if self.is_notes && written == "w:p" {
+            self.written.push_str(&format!("<w:r>{GAP}</w:r>"));
+        }
         self.written.push_str(&format!("</{written}>"));
         self.paragraphs.ended(written, &mut self.written);
     }
@@ -387,9 +463,15 @@ impl Part<'_> {
         if self.left_out > 0 {
             return;
         }
+        if let Some(open) = self.open.last() {
+            self.slide.text(&open.written, text);
+        }
         match (&mut self.equation, &mut self.number) {
             (Some((_, equation)), _) => equation.add(text),
             (None, Some(number)) => number.push_str(text),
+            (None, None) if self.open.last().is_some_and(is_string) => {
+                self.written.push_str(&strings::plain(text));
+            }
             (None, None) => self.written.push_str(text),
         }
     }
@@ -431,6 +513,67 @@ mod tests {
         );
         let usual = format!("<a xmlns = '{SHEETS}'><!-- as it is --></a>");
         assert_eq!(of(&usual), usual);
+    }
+
+    #[test]
+    fn text_that_is_not_shown_is_left_out() {
+        let run = |text: &str| format!("<w:r><w:t>{text}</w:t></w:r>");
+        let moved = format!("<w:moveTo>{}</w:moveTo>", run("new"));
+        assert_eq!(
+            of(&format!(
+                "<w:moveFrom w:id='1'>{}</w:moveFrom>{moved}",
+                run("old")
+            )),
+            moved
+        );
+        let base = format!("<w:rubyBase>{}</w:rubyBase>", run("東京"));
+        assert_eq!(
+            of(&format!(
+                "<w:ruby><w:rt>{}</w:rt>{base}</w:ruby>",
+                run("とうきょう")
+            )),
+            format!("<w:ruby>{base}</w:ruby>")
+        );
+        let choice = "<mc:Choice><a:p>x</a:p></mc:Choice>";
+        assert_eq!(
+            of(&format!(
+                "{choice}<mc:Fallback><a:p>x</a:p><p:pic/><w:t>x</w:t></mc:Fallback>"
+            )),
+            format!("{choice}<mc:Fallback><p:pic/></mc:Fallback>")
+        );
+    }
+
+    #[test]
+    fn symbols_and_word_art_are_text() {
+        let symbol =
+            |font: &str, place: &str| format!(r#"<w:sym w:font="{font}" w:char="{place}"/>"#);
+        assert_eq!(of(&symbol("Wingdings", "F0FE")), "<w:t>☑</w:t>");
+        assert_eq!(of(&symbol("Symbol", "F03C")), "<w:t>&lt;</w:t>");
+        let unknown = symbol("Wingdings", "F025");
+        assert_eq!(of(&unknown), unknown);
+        let emoji = r#"<mc:Choice><x:symEx x:font="Segoe UI Emoji" x:char="1F60A"></x:symEx></mc:Choice><mc:Fallback><w:t>😊</w:t></mc:Fallback>"#;
+        assert_eq!(
+            of(emoji),
+            "<mc:Choice><w:t>😊</w:t></mc:Choice><mc:Fallback></mc:Fallback>"
+        );
+        let art = r#"<v:textpath on="t"/><v:textpath string=" "/><v:textpath style="a" string="A  &amp;&#10;B"/>"#;
+        assert_eq!(
+            of(art),
+            r#"<v:textpath on="t"/><v:textpath string=" "/><v:textbox><w:txbxContent><w:p><w:r><w:t>A &amp; B</w:t></w:r></w:p></w:txbxContent></v:textbox>"#
+        );
+    }
+
+    #[test]
+    fn words_of_notes_stay_apart() {
+        let note = "<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>a</w:t><w:tab/><w:br/><w:noBreakHyphen/></w:r></w:p>";
+        let written = rewritten(NOTES[0], note.to_owned(), &Context::default()).unwrap();
+        assert_eq!(
+            written,
+            format!(
+                "<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>a</w:t>{GAP}{GAP}<w:t>-</w:t></w:r><w:r>{GAP}</w:r></w:p>"
+            )
+        );
+        assert_eq!(of(note), note);
     }
 
     #[test]

@@ -21,4 +21,8 @@ mod pages;
 #[cfg(test)]
 mod quality;
 #[cfg(test)]
+mod shapes;
+#[cfg(test)]
+mod templates;
+#[cfg(test)]
 mod unread;

@@ -26,14 +26,14 @@ fn numbers_of_excel_are_those_that_it_shows() {
     let read = text(&xlsx_of(workbook, sheet, &[styles]), Format::Xlsx);
     for row in [
         "| 14 days | 4.35 USD per day | 1234.50 DM | 4.35 | 0.3 |",
-        "| 8:30 | 8:30:00 PM | 36:00 | 12.5% | 2016-12-31T12:00:00 |",
+        "| 8:30 | 8:30:00 PM | 36:00 | 12.50% | 2016-12-31T12:00:00 |",
         "| 2016-12-31 |  | 14 | TRUE | #ERROR:#N/A |",
     ] {
         assert!(read.replace('\\', "").contains(row), "{row}: {read}");
     }
 }
 
-/// Codes with leading zeros, amounts of money and units, beside plain numbers.
+/// Codes with leading zeros, amounts of money, units and percentages, beside plain numbers.
 #[test]
 fn numbers_have_what_their_format_adds() {
     let space = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main""#;
@@ -52,6 +52,9 @@ fn numbers_have_what_their_format_adds() {
             "1.5 h ago",
         ),
         ("0 &quot;&lt;&amp;&quot;", "3", "3 <&"),
+        ("0 %", "0.25", "25 %"),
+        ("0.00%;[Red]-0.00%", "-0.125", "-12.50%"),
+        ("0&quot;%&quot;", "25", "25%"),
         ("#,##0.00", "1234.5", "1234.5"),
         ("0.00", "2", "2"),
     ];

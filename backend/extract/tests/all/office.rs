@@ -3,7 +3,7 @@
 use colloquy_extract::{Document, ExtractError, Format, Options, extract};
 
 use super::made::{
-    docx, docx_of, paragraph, placeholder, pptx, relation, relations, slide, xlsx_of,
+    container, docx, docx_of, paragraph, placeholder, pptx, relation, relations, slide, xlsx_of,
 };
 
 fn read(bytes: &[u8], format: Format) -> Result<Document, ExtractError> {
@@ -86,6 +86,21 @@ fn readings_are_no_part_of_words() {
 }
 
 #[test]
+fn characters_of_cells_are_those_that_are_meant() {
+    let space = SHEETS[0];
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="{RELATIONS}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c t="s"><v>0</v></c><c t="inlineStr"><is><t>a_x0041_b</t></is></c><c t="str"><v>c_x0042_d</v></c></row></sheetData></worksheet>"#
+    );
+    let strings = format!(r#"<sst xmlns="{space}"><si><t>one_x000D_&#10;two</t></si></sst>"#);
+    let strings: (&str, &[u8]) = ("xl/sharedStrings.xml", strings.as_bytes());
+    let read = text(&xlsx_of(&workbook, &sheet, &[strings]), Format::Xlsx);
+    assert!(read.contains("| one two | aAb | cBd |"), "{read}");
+}
+
+#[test]
 fn dates_count_from_the_year_that_the_workbook_says() {
     let space = SHEETS[0];
     let read = |properties: &str| {
@@ -112,6 +127,61 @@ fn dates_count_from_the_year_that_the_workbook_says() {
         let read = read(properties);
         assert!(read.contains(expected), "{properties}: {read}");
     }
+}
+
+#[test]
+fn parts_are_found_by_their_relationships() {
+    let space = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main""#;
+    let top = relations(&relation("r1", "officeDocument", "/word/document2.xml"));
+    let related = [
+        relation("s", "styles", "styles2.xml"),
+        relation("f", "footnotes", "footnotes2.xml"),
+    ];
+    let related = relations(&related.concat());
+    let styles = format!(
+        r#"<w:styles {space}><w:style w:type="paragraph" w:styleId="h"><w:name w:val="heading 1"/><w:pPr><w:outlineLvl w:val="0"/></w:pPr></w:style></w:styles>"#
+    );
+    let notes = format!(
+        r#"<w:footnotes {space}><w:footnote w:id="2">{}</w:footnote></w:footnotes>"#,
+        paragraph("the note")
+    );
+    let document = format!(
+        r#"<w:document {space}><w:body><w:p><w:pPr><w:pStyle w:val="h"/></w:pPr><w:r><w:t>Terms</w:t></w:r></w:p><w:p><w:r><w:t>body</w:t><w:footnoteReference w:id="2"/></w:r></w:p></w:body></w:document>"#
+    );
+    let file = container(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("_rels/.rels", top.as_bytes()),
+        ("word/document2.xml", document.as_bytes()),
+        ("word/_rels/document2.xml.rels", related.as_bytes()),
+        ("word/styles2.xml", styles.as_bytes()),
+        ("word/footnotes2.xml", notes.as_bytes()),
+    ]);
+    let read = text(&file, Format::Docx);
+    assert!(read.starts_with("# Terms\n\nbody"), "{read}");
+    assert!(read.contains("the note"), "{read}");
+
+    let space = SHEETS[0];
+    let top = relations(&relation("r1", "officeDocument", "xl/workbook2.xml"));
+    let related = relation("r1", "worksheet", "worksheets/sheet1.xml")
+        + &relation("r2", "sharedStrings", "strings.xml");
+    let related = relations(&related);
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="{RELATIONS}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c t="s"><v>0</v></c></row></sheetData></worksheet>"#
+    );
+    let strings = format!(r#"<sst xmlns="{space}"><si><t>shared</t></si></sst>"#);
+    let file = container(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("_rels/.rels", top.as_bytes()),
+        ("xl/workbook2.xml", workbook.as_bytes()),
+        ("xl/_rels/workbook2.xml.rels", related.as_bytes()),
+        ("xl/worksheets/sheet1.xml", sheet.as_bytes()),
+        ("xl/strings.xml", strings.as_bytes()),
+    ]);
+    let read = text(&file, Format::Xlsx);
+    assert!(read.contains("| shared |"), "{read}");
 }
 
 fn layout() -> [(&'static str, Vec<u8>); 3] {
