@@ -20,8 +20,8 @@ use futures_util::StreamExt as _;
 use tokio::task::spawn_blocking;
 use url::Url;
 
+use self::captions::Captions;
 pub use self::program::ProgramFailure;
-use self::{captions::Captions, description::Obstacle};
 pub(crate) use self::{description::Description, program::YtDlp};
 use super::{
     Bases,
