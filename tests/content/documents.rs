@@ -109,7 +109,7 @@ async fn text_is_recognized_on_pictures_of_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.pgm");
     fs::write(&page, images[0].to_pgm()).unwrap();
-    let ocr = Ocr::open(&sandbox(), &["eng"]).await.unwrap();
+    let ocr = Ocr::open(&sandbox, &["eng"]).await.unwrap();
     for (codec, format) in [
         ("png", Format::Png),
         ("mjpeg", Format::Jpeg),

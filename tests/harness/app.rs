@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts as _;
 use colloquy::{
     App, Config,
     accounts::quotas::{Quota, QuotaCaller},
-    clock::{Clock, ManualClock, SystemClock},
+    clock::{Clock, ManualClock},
     config::Secret,
     http::ApiError,
     jobs,
@@ -20,6 +20,7 @@ use futures_util::stream;
 use jiff::Timestamp;
 use reqwest::{Body, Method, RequestBuilder, StatusCode, multipart::Part};
 use serde_json::{Value, json};
+use support::clock::WrongClock;
 use tokio::task::JoinHandle;
 
 use crate::{TestDatabase, doubles::Doubles, eventually, process::binary};
@@ -41,6 +42,7 @@ pub struct TestAppBuilder {
     database: TestDatabase,
     config: Config,
     manual: Option<Arc<ManualClock>>,
+    wrong_by: i64,
     doubles: Doubles,
     providers: Option<Providers>,
     worker: Option<jobs::Settings>,
@@ -58,6 +60,13 @@ impl TestAppBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<ManualClock>) -> Self {
         self.manual = Some(clock);
+        self
+    }
+
+    /// Makes the clock of this node's machine wrong by so many seconds.
+    #[must_use]
+    pub fn wrong_by(mut self, seconds: i64) -> Self {
+        self.wrong_by = seconds;
         self
     }
 
@@ -113,7 +122,7 @@ impl TestAppBuilder {
             .unwrap_or_else(|| self.doubles.providers(&self.config));
         let clock: Arc<dyn Clock> = match self.manual {
             Some(manual) => manual,
-            None => Arc::new(SystemClock),
+            None => Arc::new(WrongClock::by_seconds(self.wrong_by)),
         };
         let folder = DataFolder::claim(&self.config.store, &*clock);
         let folder = folder.await.expect("the data folder");
@@ -247,6 +256,7 @@ impl TestApp {
             database: database.clone(),
             config,
             manual: None,
+            wrong_by: 0,
             doubles: Doubles::default(),
             providers: None,
             worker: Some(jobs::Settings::default()),

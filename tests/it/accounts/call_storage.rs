@@ -129,8 +129,7 @@ on_both_databases!(
             let transcript = app.get(key, &path).await.expect(200);
             let is_completed = state == "completed";
             assert_eq!(transcript["data"]["available"], is_completed);
-            let address = "192.0.2.1".parse().unwrap();
-            let seat = calls::room::seat(&app.app.calls, id, address).await;
+            let seat = calls::room::seat(&app.app.calls, id, None).await;
             assert_eq!(seat.unwrap().unwrap_err(), CloseCode::CallNotFound);
         }
 

@@ -36,7 +36,7 @@ fn deck(slides: &[Vec<u8>]) -> Deck {
 fn read((user, content): &(Vec<u8>, Vec<u8>)) -> Result<(String, Vec<u32>), ExtractError> {
     let mut read = slides(user, content, &[], &Bounds::default())?;
     let written = written(&mut read.document, Inserts::default())?;
-    Ok((written.0.markdown, read.lost))
+    Ok((written.markdown, read.lost))
 }
 
 /// The streams of a presentation whose directory has another offset for an object.

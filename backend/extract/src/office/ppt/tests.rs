@@ -32,7 +32,7 @@ impl Deck {
 }
 
 fn markdown(document: &mut Document) -> String {
-    written(document, Inserts::default()).unwrap().0.markdown
+    written(document, Inserts::default()).unwrap().markdown
 }
 
 #[test]
