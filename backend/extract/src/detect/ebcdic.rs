@@ -105,7 +105,7 @@ mod tests {
         let byte = |character: char| match character {
             'a'..='z' => place(character as u8 - b'a', 0x80),
             'A'..='Z' => place(character as u8 - b'A', 0xC0),
-            '0'..='9' => 0xF0 + character as u8 - b'0',
+            '0'..='9' => 0xF0 + (character as u8 - b'0'),
             '{' => 0xC0,
             '}' => 0xD0,
             other => mark(other),
