@@ -39,6 +39,7 @@ use crate::{
     budget::{self, BudgetState},
     bundle,
     content::{self, Content, NewContent, Variant},
+    digitizing,
     document::{self, Described, Document, Fetching},
     error::BaseError,
     store,
@@ -465,7 +466,7 @@ impl Place {
         if is_refused(others) {
             return Err(refusal());
         }
-        let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
+        let accepted = AcceptedText::write(bases, &self.tenant, document, text, None).await?;
         let transaction = bases.store.begin().await?;
         let state = BudgetState::lock(&transaction, base).await?;
         let state = state.ok_or_else(|| ApiError::not_found("Knowledge base"))?;
@@ -499,7 +500,6 @@ impl Place {
         }
     }
 
-    /// What was read of another original is not this one's.
     async fn put_original(
         self,
         bases: &Bases,
@@ -509,9 +509,7 @@ impl Place {
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
         store::set_fetching(&transaction, id, Fetching::None).await?;
-        store::forget_failed_digitizing(&transaction, id).await?;
-        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
-        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
+        digitizing::forget(bases, &transaction, id).await?;
         let document = self.commit(bases, transaction).await?;
         Ok(Json(PutView::Written(document)))
     }

@@ -27,6 +27,7 @@ use crate::{
     base::{self, KnowledgeBase},
     budget, channel,
     content::Variant,
+    digitizing,
     document::{self, Described, Source, Step},
     embedding::info,
     erase, folder, names,
@@ -290,7 +291,8 @@ pub(super) struct TypeForm {
     r#type: Source,
 }
 
-/// Says where a document comes from.
+/// Says where a document comes from. A file that becomes an address is fetched when the document is digitized next; until then
+/// `processing_warning` reports that the text is that of the file. What an address gave is the original of a document that becomes a file.
 #[utoipa::path(
     put, path = "/api/documents/{partner}/{kb}/{doc_id}/type", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path)),
@@ -307,10 +309,13 @@ pub(super) async fn set_type(
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let source = source(&fields.require("type")?)?;
     fields.finish()?;
-    let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::set_source(db, &found.document.id, source, now)
-        .await
-        .map_err(ApiError::from)?;
+    let (id, now) = (&found.document.id, bases.clock.now_ms());
+    if found.document.source != source {
+        let transaction = bases.store.begin().await?;
+        store::set_source(&transaction, id, source, now).await?;
+        digitizing::forget(&bases, &transaction, id).await?;
+        transaction.commit().await?;
+    }
     changed(&bases, &base, &path).await
 }
 
@@ -343,11 +348,9 @@ pub(super) async fn set_url(
     if found.document.url.as_ref() != Some(&url) {
         let transaction = bases.store.begin().await?;
         store::set_url(&transaction, id, &url, now).await?;
-        if found.reads_address() {
-            store::forget_failed_digitizing(&transaction, id).await?;
+        if found.document.source == Source::Url || found.reads_address() {
+            digitizing::forget(&bases, &transaction, id).await?;
         }
-        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
-        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
         transaction.commit().await?;
     }
     changed(&bases, &base, &path).await
