@@ -281,11 +281,12 @@ fn value_of(field: &str, text: String) -> Value {
 )]
 pub(crate) async fn read_transcript(
     State(transcripts): State<Transcripts>,
-    ApiPath(id): ApiPath<String>,
+    path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<Json<TranscriptView>, ApiError> {
     let (payer, tenant) = payer(&parts, &transcripts).await?;
     let quota = payer.quota().map(|quota| quota.id.as_str());
+    let ApiPath(id) = path?;
     let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
     let found = store::find(
         transcripts.store.db(),
@@ -313,7 +314,7 @@ pub(crate) async fn read_transcript(
 )]
 pub(crate) async fn delete_transcript(
     State(transcripts): State<Transcripts>,
-    ApiPath(id): ApiPath<String>,
+    path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<StatusCode, ApiError> {
     let (payer, tenant) = payer(&parts, &transcripts).await?;
@@ -321,6 +322,7 @@ pub(crate) async fn delete_transcript(
         let message = "The key of a quota deletes no transcripts; use a secret key of the partner";
         return Err(ApiError::forbidden(message));
     }
+    let ApiPath(id) = path?;
     let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
     delete(&transcripts, &tenant, &id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -98,10 +98,10 @@ pub(crate) struct ContentView {
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<ContentPath>,
     ApiQuery(query): ApiQuery<FormatQuery>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let is_final = matches!(path.variant()?, Variant::Rewritten | Variant::Draft);
     let format = match query.format.as_deref() {
@@ -194,8 +194,8 @@ async fn found(
 )]
 pub(super) async fn download(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
 ) -> Result<Response, ApiError> {
     let (described, variant) = found(&bases, caller, &path).await?;
     let content = described.content(variant);
@@ -231,9 +231,9 @@ fn media_type(content: &Content) -> HeaderValue {
 )]
 pub(super) async fn bundle(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     streamed::reserve(&bases, &base, bundle::MEMORY, share.as_deref()).await?;
@@ -293,8 +293,8 @@ pub(crate) enum PutView {
 )]
 pub(super) async fn write(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
     request: Request,
 ) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;
@@ -336,8 +336,8 @@ pub(super) struct ContentFileForm {
 )]
 pub(super) async fn upload(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
     request: Request,
 ) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;

@@ -61,9 +61,9 @@ pub(crate) struct DocumentsView {
 )]
 pub(super) async fn list(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let share = share.as_deref();
@@ -125,9 +125,9 @@ pub(crate) struct BaseDataView {
 )]
 pub(super) async fn read_all(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let share = share.as_deref();
@@ -174,8 +174,8 @@ pub(super) async fn read_all(
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let found = document::find(&bases, &base, &path.doc_id).await?;
@@ -205,8 +205,8 @@ pub(super) struct EmptyDocumentForm {
 )]
 pub(super) async fn create_empty(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<DocumentView>), ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -263,8 +263,8 @@ pub(super) struct NameForm {
 )]
 pub(super) async fn rename(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (tenant, base, found) = document_of(&bases, caller, &path).await?;
@@ -301,8 +301,8 @@ pub(super) struct TypeForm {
 )]
 pub(super) async fn set_type(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base, found) = document_of(&bases, caller, &path).await?;
@@ -336,8 +336,8 @@ pub(super) struct UrlForm {
 )]
 pub(super) async fn set_url(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base, found) = document_of(&bases, caller, &path).await?;
@@ -397,9 +397,9 @@ pub(super) struct DeleteQuery {
 )]
 pub(super) async fn delete(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<DocumentPath>,
     ApiQuery(query): ApiQuery<DeleteQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<DeletionView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let found = document::find(&bases, &base, &path.doc_id).await?;
