@@ -26,7 +26,7 @@ use super::{
     error::{AcceptError, transcript_not_found},
     kept_since,
     request::{
-        BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
+        AUDIO, BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
     },
     store,
 };
@@ -178,7 +178,7 @@ async fn take(
         }
         false => form(transcripts, tenant, request, upload).await?,
     };
-    let has_audio = upload.is_some() || wrong.has("audio");
+    let has_audio = upload.is_some() || wrong.has(AUDIO);
     let allowed = |url: &url::Url| {
         let checked = transcripts.fetcher.check(url, false);
         checked.map_err(|error| error.to_string())
@@ -189,7 +189,7 @@ async fn take(
     let source = match (upload, url) {
         (Some(upload), _) => Source::Upload(upload.clone()),
         (None, Some(url)) => Source::Url(url),
-        (None, None) => return Err(InvalidField::new("audio", "is required").into()),
+        (None, None) => return Err(InvalidField::new(AUDIO, "is required").into()),
     };
     Ok(accept::accept(transcripts, payer, tenant, &options, source).await?)
 }
@@ -210,13 +210,13 @@ async fn form(
     let mut left = MAX_BODY_BYTES;
     while let Some(mut part) = form.next().await? {
         let name = part.name.clone();
-        if name == "audio" {
-            if upload.is_some() || wrong.has("audio") {
-                return Err(ApiError::invalid("audio", "is given twice"));
+        if name == AUDIO {
+            if upload.is_some() || wrong.has(AUDIO) {
+                return Err(ApiError::invalid(AUDIO, "is given twice"));
             }
             if part.file_name.is_none() {
                 return Err(ApiError::invalid(
-                    "audio",
+                    AUDIO,
                     "is a file: the part needs a filename",
                 ));
             }
