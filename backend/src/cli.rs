@@ -6,6 +6,7 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use colloquy_base::names;
 use tokio::runtime::Builder;
 
 use crate::{
@@ -313,7 +314,7 @@ async fn partner(directory: &Directory, command: PartnerCommand) -> anyhow::Resu
                     partner.display_name.clone(),
                     format!("{} of {limit} bytes stored", partner.stored_bytes),
                 ];
-                print(&columns.join("\t"))?;
+                print(&row(&columns))?;
             }
             Ok(())
         }
@@ -405,6 +406,19 @@ fn key_line(key: &StoredKey) -> String {
         },
         key.name.clone(),
     ];
+    row(&columns)
+}
+
+/// A row of a table. What would end it, or move the cursor of a terminal, is escaped: a name may be older than the check of its characters.
+fn row(columns: &[String]) -> String {
+    let escaped = |column: &String| -> String {
+        let pieces = column.chars().map(|c| match names::is_hidden(c) {
+            true => c.escape_default().to_string(),
+            false => c.to_string(),
+        });
+        pieces.collect()
+    };
+    let columns: Vec<String> = columns.iter().map(escaped).collect();
     columns.join("\t")
 }
 
@@ -442,6 +456,15 @@ mod tests {
         assert!(report(30, &[]).starts_with("nothing to do"));
         let done = report(28, &["0029_resumed_work", "0030_nodes"]);
         assert!(done.contains("migration 30") && done.ends_with("0029_resumed_work, 0030_nodes"));
+    }
+
+    #[test]
+    fn a_table_has_a_row_a_line_and_no_terminal_escapes() {
+        let columns = ["Łódź 1", "a\nb\tc\r", "\u{1b}[2J\u{9b}\u{202e}"].map(str::to_owned);
+        assert_eq!(
+            row(&columns),
+            "Łódź 1\ta\\nb\\tc\\r\t\\u{1b}[2J\\u{9b}\\u{202e}"
+        );
     }
 
     #[test]

@@ -72,6 +72,18 @@ on_both_databases!(partners_are_made_read_changed_and_deleted, |app| {
     assert_eq!(changed["display_name"], "Acme 2");
     assert_eq!(changed["settings"], json!({"transcription_enabled": true}));
 
+    // A terminal would do what they say.
+    for (path, field) in [
+        ("/api/partners/none", "display_name"),
+        ("/api/keys/acme", "name"),
+        ("/api/quotas/acme", "name"),
+    ] {
+        for name in ["a\u{1b}[2J", "a\nb", "a\u{202e}b"] {
+            let refused = app.post(ADMIN_KEY, path, json!({field: name})).await;
+            assert_eq!(refused.expect(400)["field"], field, "{path}");
+        }
+    }
+
     app.partner("beta").await;
     let all = app.get(ADMIN_KEY, "/api/partners").await.expect(200);
     assert_eq!(ids(&all), ["acme", "beta"]);

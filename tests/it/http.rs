@@ -62,10 +62,21 @@ async fn every_route_asks_for_a_key() {
             if operation["security"] == json!([{}]) {
                 continue;
             }
-            let path = path.replace(['{', '}'], "");
+            let named = path.replace(['{', '}'], "");
+            // What is wrong otherwise is told to those only who may know.
+            let wrong_query = format!("{named}?x=%00");
+            let segments = path.split('/');
+            let segments = segments.map(|it| if it.starts_with('{') { "%00" } else { it });
+            let wrong_path = segments.collect::<Vec<_>>().join("/");
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            for key in [None, Some(""), Some("cqk_wrong_key_of_nobody")] {
-                let mut request = app.request(method.clone(), &path);
+            for (path, key) in [
+                (&named, None),
+                (&named, Some("")),
+                (&named, Some("cqk_wrong_key_of_nobody")),
+                (&wrong_query, None),
+                (&wrong_path, None),
+            ] {
+                let mut request = app.request(method.clone(), path);
                 if method != Method::GET && method != Method::DELETE {
                     request = request.json(&json!({}));
                 }

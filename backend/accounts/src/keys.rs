@@ -7,7 +7,7 @@
 use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField};
+use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField, names};
 use colloquy_http::limits::HeldAttempt;
 use colloquy_store::{Slice, Store, StoreError};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -136,6 +136,7 @@ impl NewKey {
         if self.name.len() > 100 {
             return Err(InvalidField::new("name", "at most 100 characters"));
         }
+        names::visible("name", &self.name)?;
         if (self.kind == KeyKind::Admin) != self.tenant.is_none() {
             return Err(InvalidField::new(
                 "kind",
@@ -553,6 +554,16 @@ mod tests {
         ]);
         let long = long.validated(0).unwrap_err();
         assert_eq!(long.field, "allowed_origins[1]");
+    }
+
+    #[test]
+    fn the_name_of_a_key_can_be_seen() {
+        let named = |name: &str| NewKey::secret(Tenant::of_row("acme"), name).validated(0);
+        named("Łódź 1").unwrap();
+        named("").unwrap();
+        for hidden in ["a\nb", "a\tb", "\u{1b}[2J", "a\u{202e}b"] {
+            assert_eq!(named(hidden).unwrap_err().field, "name", "{hidden:?}");
+        }
     }
 
     #[test]

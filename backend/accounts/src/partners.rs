@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{invalid::InvalidField, names};
 use colloquy_config::LimitsConfig;
 use colloquy_store::{Executor, Slice, StoreError, Transaction};
 use tokio::time::sleep;
@@ -50,9 +50,11 @@ pub struct PartnerChange {
 
 impl PartnerChange {
     fn validate(&self) -> Result<(), InvalidField> {
-        let length = self.display_name.as_ref().map(|name| name.chars().count());
-        if length.is_some_and(|length| !(1..=200).contains(&length)) {
-            return Err(InvalidField::new("display_name", "1 to 200 characters"));
+        if let Some(name) = &self.display_name {
+            if !(1..=200).contains(&name.chars().count()) {
+                return Err(InvalidField::new("display_name", "1 to 200 characters"));
+            }
+            names::visible("display_name", name)?;
         }
         self.settings
             .as_ref()

@@ -106,7 +106,7 @@ pub struct StorageView {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartnerBody {
-    /// What people call it, 1 to 200 characters; the identifier when it is left out at creation.
+    /// What people call it, 1 to 200 characters, without control characters; the identifier when it is left out at creation.
     display_name: Option<String>,
     /// What is switched for it; it replaces all settings.
     settings: Option<PartnerSettings>,
@@ -174,7 +174,7 @@ impl From<StoredKey> for KeyView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyBody {
-    /// What people call it.
+    /// What people call it, at most 100 bytes, without control characters.
     #[serde(default)]
     name: String,
     /// `secret` (default) or `publishable`.

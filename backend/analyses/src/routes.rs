@@ -105,12 +105,13 @@ pub(crate) async fn create_analysis(
 )]
 pub(crate) async fn read_analysis(
     State(analyses): State<Analyses>,
-    ApiPath(id): ApiPath<String>,
+    path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<Json<AnalysisView>, ApiError> {
     let (payer, tenant) = payer(&parts, &analyses).await?;
     let quota = payer.quota().map(|quota| quota.id.as_str());
     let unknown = || ApiError::not_found("Analysis");
+    let ApiPath(id) = path?;
     let id = id_in_path(&id, "/v2/dialog_analyses/").ok_or_else(unknown)?;
     let found = store::find(
         analyses.store.db(),

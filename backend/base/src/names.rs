@@ -33,13 +33,22 @@ pub fn shown(field: &'static str, text: &str, longest: usize) -> Result<String, 
             format!("must have 1 to {longest} characters"),
         ));
     }
-    if text.chars().any(is_hidden) {
-        return Err(InvalidField::new(
+    visible(field, text)?;
+    Ok(text.to_owned())
+}
+
+/// Checks a text that is shown, which may be empty.
+///
+/// # Errors
+/// When it has a character that cannot be seen.
+pub fn visible(field: &'static str, text: &str) -> Result<(), InvalidField> {
+    match text.chars().any(is_hidden) {
+        true => Err(InvalidField::new(
             field,
             "must not have characters that cannot be seen",
-        ));
+        )),
+        false => Ok(()),
     }
-    Ok(text.to_owned())
 }
 
 /// An e-mail address: something, `@`, something.

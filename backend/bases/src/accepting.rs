@@ -23,12 +23,13 @@ pub(crate) struct AcceptedText {
 }
 
 impl AcceptedText {
-    /// Writes the text of a document.
+    /// Writes the text of a document, which was read of the source `made_of` ([`NewContent::made_of`]), or written by somebody.
     pub(crate) async fn write(
         bases: &Bases,
         tenant: &Tenant,
         document: &Document,
         text: String,
+        made_of: Option<String>,
     ) -> Result<Self, BaseError> {
         let name = || format!("{}.md", document.id);
         let rewritten = match document.use_original_as_rewritten {
@@ -41,7 +42,10 @@ impl AcceptedText {
         let digitized = NewContent::of_text(bases, tenant, Variant::Digitized, name(), text).await;
         match digitized {
             Ok(digitized) => Ok(Self {
-                digitized,
+                digitized: NewContent {
+                    made_of,
+                    ..digitized
+                },
                 rewritten,
             }),
             Err(error) => {

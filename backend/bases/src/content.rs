@@ -46,6 +46,8 @@ pub(crate) struct Content {
     pub(crate) updated_at: i64,
     /// Of the document, when it was stored.
     pub(crate) revision: i64,
+    /// The source of an original or a text, as in [`NewContent::made_of`]. A text that somebody wrote keeps that of the text before it.
+    pub(crate) made_of: Option<String>,
 }
 
 impl Content {
@@ -86,6 +88,9 @@ pub(crate) struct NewContent {
     pub(crate) media_type: String,
     /// Of text.
     pub(crate) characters: Option<u64>,
+    /// The address that gave an original; the SHA-256 of the original that a text was read from, or the address that gave the text itself.
+    /// `None` for what somebody brought.
+    pub(crate) made_of: Option<String>,
 }
 
 impl NewContent {
@@ -124,6 +129,7 @@ impl NewContent {
             file_name,
             media_type: "text/markdown".to_owned(),
             characters: Some(u64::try_from(characters).unwrap_or(u64::MAX)),
+            made_of: None,
         }
     }
 

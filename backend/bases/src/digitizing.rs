@@ -7,6 +7,7 @@ use colloquy_blobs::NoRoom;
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
+use colloquy_store::{StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -27,6 +28,18 @@ use super::{
 /// How often it is begun.
 pub(crate) const ATTEMPTS: u32 = 5;
 
+/// Drops what was read of an original or an address that a document does not have any more, in a transaction: its failure, and a text that
+/// waits for room.
+pub(crate) async fn forget(
+    bases: &Bases,
+    transaction: &Transaction,
+    document: &str,
+) -> Result<(), StoreError> {
+    store::forget_failed_digitizing(transaction, document).await?;
+    let extracted = store::remove_content(transaction, document, Variant::Extracted).await?;
+    bases.blobs.doom(transaction, extracted.as_slice()).await
+}
+
 /// Makes the text of a document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Digitize {
@@ -38,6 +51,8 @@ pub struct Digitize {
 enum Outcome {
     Text {
         text: String,
+        /// Its source, as in [`NewContent::made_of`].
+        made_of: Option<String>,
         /// What the document calls itself.
         title: Option<String>,
         facts: DocumentFacts,
@@ -171,8 +186,8 @@ impl Digitize {
             Outcome::None(reason) => Err(reason),
             Outcome::Waits => return Ok(RunResult::Done),
             Outcome::More => return Ok(RunResult::Again(Duration::ZERO)),
-            Outcome::Text { text, .. } => {
-                match AcceptedText::write(bases, tenant, document, text).await {
+            Outcome::Text { text, made_of, .. } => {
+                match AcceptedText::write(bases, tenant, document, text, made_of).await {
                     Ok(accepted) => Ok(accepted),
                     Err(BaseError::NoRoom(why @ NoRoom::Partner { .. })) => Err(why.to_string()),
                     Err(error) => return Err(error.into()),
@@ -242,6 +257,7 @@ impl Digitize {
             let text = content::text(bases, extracted, most).await?;
             return Ok(Outcome::Text {
                 text,
+                made_of: extracted.made_of.clone(),
                 title: None,
                 facts: document.facts.clone(),
             });
@@ -306,6 +322,7 @@ impl Digitize {
                     assumed_language,
                 } => Outcome::Text {
                     text,
+                    made_of: Some(sha256),
                     title: None,
                     facts: facts.assuming(assumed_language),
                 },
@@ -318,6 +335,7 @@ impl Digitize {
             Ok(digitized) => Ok(Outcome::Text {
                 facts: DocumentFacts::of(&digitized),
                 text: digitized.document.markdown,
+                made_of: Some(sha256),
                 title: digitized.document.title,
             }),
             Err(error @ DigitizeError::Later(_)) => Err(error.into()),
@@ -351,8 +369,12 @@ impl Digitize {
                     match video::get(bases, &tenant, &description).await {
                         Ok(Video::Sound { sound, facts }) => Ok((sound, Some(facts))),
                         Ok(Video::Text { text, facts }) => {
-                            let title = None;
-                            return Ok(Gotten::Outcome(Outcome::Text { text, title, facts }));
+                            return Ok(Gotten::Outcome(Outcome::Text {
+                                text,
+                                made_of: Some(url.to_owned()),
+                                title: None,
+                                facts,
+                            }));
                         }
                         Err(failure) => Err(failure),
                     }
@@ -362,6 +384,10 @@ impl Digitize {
         };
         match fetched {
             Ok((fetched, facts)) => {
+                let fetched = NewContent {
+                    made_of: Some(url.to_owned()),
+                    ..fetched
+                };
                 let kept = self.keep(bases, run, document, &fetched, facts.as_ref());
                 match kept.await? {
                     true => Ok(Gotten::Original(fetched, facts)),

@@ -108,7 +108,7 @@ stored!(pub(crate) Step: None = "none", Queued = "queued", Running = "running", 
 pub(crate) enum Fetching {
     /// People's, or there is none.
     None,
-    /// What is at the address is to become the original.
+    /// What is at the address is to become the original, or the text.
     Wanted,
     /// It is what the address gave.
     Done,
@@ -209,13 +209,9 @@ impl Described {
         };
         let waits = |step| matches!(step, Step::Queued | Step::Running | Step::Blocked);
         let mut warnings = document.facts.warnings();
-        let has_text = self.content(Variant::Digitized).is_some();
         let outdated = match document.digitizing {
             step if waits(step) => None,
-            _ if has_text && document.fetching == Fetching::Wanted => Some(OTHER_ADDRESS),
-            _ if has_text => {
-                is_older(Variant::Digitized, Variant::Original).then_some(OLDER_ORIGINAL)
-            }
+            _ if self.content(Variant::Digitized).is_some() => self.outdated_text(),
             Step::None if self.reads_address() => Some(UNREAD_ADDRESS),
             Step::None => self
                 .content(Variant::Original)
@@ -233,6 +229,21 @@ impl Described {
             warnings.push(OLDER_TEXT.to_owned());
         }
         (!warnings.is_empty()).then(|| warnings.join("; "))
+    }
+
+    /// Returns the warning of a text that was read of something else than what is there now. One that somebody wrote in its place is no
+    /// reading of that either.
+    fn outdated_text(&self) -> Option<&'static str> {
+        let text = self.content(Variant::Digitized)?;
+        let read = text.made_of.as_deref()?;
+        let of_original = self
+            .content(Variant::Original)
+            .is_none_or(|original| original.sha256 == read);
+        let of_address = self.document.url.as_deref() == Some(read);
+        match self.document.fetching {
+            Fetching::Wanted => (!of_address).then_some(OTHER_ADDRESS),
+            Fetching::Done | Fetching::None => (!of_original).then_some(OLDER_ORIGINAL),
+        }
     }
 
     /// True if digitizing it next fetches its address: there is one, and no original that was uploaded.
@@ -405,8 +416,8 @@ fn original(contents: &[Content]) -> Option<&Content> {
 }
 
 /// The warnings of contents that are older than what they are made of, or are not there yet.
-const OTHER_ADDRESS: &str = "the text is what an earlier address, or an earlier visit, gave; digitize the document to fetch its address";
-const OLDER_ORIGINAL: &str = "the text is that of an earlier original; digitize the document to read the one that it has now";
+const OTHER_ADDRESS: &str = "the text, or the one that it was written over, is that of an earlier address, an earlier visit or a file; digitize the document to fetch its address";
+const OLDER_ORIGINAL: &str = "the text, or the one that it was written over, is that of an earlier original; digitize the document to read the one that it has now";
 const UNREAD_ADDRESS: &str = "the address has not been fetched; digitize the document to fetch it";
 const UNREAD_ORIGINAL: &str = "the original has not been read; digitize the document to read it";
 const OLDER_TEXT: &str = "the final content was made of an earlier text; rewrite the document, or write its final content";

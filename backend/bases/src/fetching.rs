@@ -149,6 +149,7 @@ pub(crate) async fn fetch(
             None => media_type.to_owned(),
         },
         characters: None,
+        made_of: None,
     })
 }
 

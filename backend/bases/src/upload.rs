@@ -98,6 +98,7 @@ impl Uploaded {
             file_name: self.file_name.clone(),
             media_type: self.format.media_type().to_owned(),
             characters: None,
+            made_of: None,
         }
     }
 

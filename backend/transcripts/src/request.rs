@@ -21,6 +21,8 @@ const MAX_URL_BYTES: usize = 8 * 1024;
 const MAX_TOLD: usize = 100;
 /// The field with the address of the recording.
 const URL: &str = "audio_url";
+/// The part of a form with the recording.
+pub(super) const AUDIO: &str = "audio";
 /// The field with the terms that are boosted.
 pub(super) const BOOSTED: &str = "boosted_words";
 
@@ -29,7 +31,7 @@ pub(super) const BOOSTED: &str = "boosted_words";
 #[schema(as = CreateTranscript)]
 #[expect(dead_code, reason = "only its shape is used, in the API document")]
 pub(super) struct TranscriptBody {
-    /// Where the recording is got from.
+    /// Where the recording is got from. A file goes into a form, as `audio`.
     #[schema(required)]
     audio_url: Option<String>,
     /// The language that is spoken.
@@ -191,6 +193,15 @@ impl Options {
         understood: &Understood,
         mut wrong: Wrong,
     ) -> Result<(Self, Option<Url>), Vec<InvalidField>> {
+        // A form has it as a file, which is none of its fields.
+        let is_in_json = is_given(fields.get(AUDIO));
+        if is_in_json {
+            wrong.tell(
+                AUDIO,
+                "is a file, which only a form has (multipart/form-data)",
+            );
+        }
+        let has_audio = has_audio || is_in_json;
         let url = url(fields, has_audio, allowed, &mut wrong);
         let options = Self {
             language: language(fields, understood, &mut wrong),
@@ -203,6 +214,11 @@ impl Options {
             false => Err(wrong.0),
         }
     }
+}
+
+/// Returns false for null and for an empty text, too.
+fn is_given(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
 /// The address of the recording; `None` for an upload, or where it is wrong.
@@ -224,7 +240,7 @@ fn url(
         (None, true) => {}
         (None, false) => {
             wrong.tell(URL, "is required when there is no audio");
-            wrong.tell("audio", "is required when there is no audio_url");
+            wrong.tell(AUDIO, "is required when there is no audio_url");
         }
         (Some(_), true) => wrong.tell(URL, "is given beside audio; only one of them may be"),
         (Some(url), false) => match address(url, allowed) {
@@ -406,6 +422,20 @@ mod tests {
         let neither = check("{}", false).unwrap_err();
         assert_eq!(neither.len(), 2);
         assert!(neither[0].starts_with("audio_url: ") && neither[1].starts_with("audio: "));
+        let address = r#""audio_url": "https://example.com""#;
+        for (body, expected) in [
+            (format!(r#"{{{address}, "audio": "UklGRg=="}}"#), 2),
+            (r#"{"audio": {"data": "UklGRg=="}}"#.to_owned(), 1),
+            (format!(r#"{{{address}, "audio": null}}"#), 0),
+            (format!(r#"{{{address}, "audio": ""}}"#), 0),
+        ] {
+            let told = check(&body, false).err().unwrap_or_default();
+            assert_eq!(told.len(), expected, "{body}: {told:?}");
+            let mut told = told
+                .iter()
+                .zip(["audio: is a file", "audio_url: is given beside"]);
+            assert!(told.all(|(told, expected)| told.starts_with(expected)));
+        }
         for (url, reason) in [("here", "is not"), ("http://inside/", "no public address")] {
             let told = check(&format!(r#"{{"audio_url": "{url}"}}"#), false).unwrap_err();
             assert!(told.len() == 1 && told[0].contains(reason), "{told:?}");

@@ -26,7 +26,7 @@ use super::{
     error::{AcceptError, transcript_not_found},
     kept_since,
     request::{
-        BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
+        AUDIO, BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
     },
     store,
 };
@@ -178,7 +178,7 @@ async fn take(
         }
         false => form(transcripts, tenant, request, upload).await?,
     };
-    let has_audio = upload.is_some() || wrong.has("audio");
+    let has_audio = upload.is_some() || wrong.has(AUDIO);
     let allowed = |url: &url::Url| {
         let checked = transcripts.fetcher.check(url, false);
         checked.map_err(|error| error.to_string())
@@ -189,7 +189,7 @@ async fn take(
     let source = match (upload, url) {
         (Some(upload), _) => Source::Upload(upload.clone()),
         (None, Some(url)) => Source::Url(url),
-        (None, None) => return Err(InvalidField::new("audio", "is required").into()),
+        (None, None) => return Err(InvalidField::new(AUDIO, "is required").into()),
     };
     Ok(accept::accept(transcripts, payer, tenant, &options, source).await?)
 }
@@ -210,13 +210,13 @@ async fn form(
     let mut left = MAX_BODY_BYTES;
     while let Some(mut part) = form.next().await? {
         let name = part.name.clone();
-        if name == "audio" {
-            if upload.is_some() || wrong.has("audio") {
-                return Err(ApiError::invalid("audio", "is given twice"));
+        if name == AUDIO {
+            if upload.is_some() || wrong.has(AUDIO) {
+                return Err(ApiError::invalid(AUDIO, "is given twice"));
             }
             if part.file_name.is_none() {
                 return Err(ApiError::invalid(
-                    "audio",
+                    AUDIO,
                     "is a file: the part needs a filename",
                 ));
             }
@@ -281,11 +281,12 @@ fn value_of(field: &str, text: String) -> Value {
 )]
 pub(crate) async fn read_transcript(
     State(transcripts): State<Transcripts>,
-    ApiPath(id): ApiPath<String>,
+    path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<Json<TranscriptView>, ApiError> {
     let (payer, tenant) = payer(&parts, &transcripts).await?;
     let quota = payer.quota().map(|quota| quota.id.as_str());
+    let ApiPath(id) = path?;
     let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
     let found = store::find(
         transcripts.store.db(),
@@ -313,7 +314,7 @@ pub(crate) async fn read_transcript(
 )]
 pub(crate) async fn delete_transcript(
     State(transcripts): State<Transcripts>,
-    ApiPath(id): ApiPath<String>,
+    path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<StatusCode, ApiError> {
     let (payer, tenant) = payer(&parts, &transcripts).await?;
@@ -321,6 +322,7 @@ pub(crate) async fn delete_transcript(
         let message = "The key of a quota deletes no transcripts; use a secret key of the partner";
         return Err(ApiError::forbidden(message));
     }
+    let ApiPath(id) = path?;
     let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
     delete(&transcripts, &tenant, &id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -230,7 +230,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
     }
 });
 
-async fn text_of(app: &TestApp, key: &str, id: &str) -> String {
+pub(super) async fn text_of(app: &TestApp, key: &str, id: &str) -> String {
     let content = format!("/api/documents/{BASE}/{id}/content/digitized");
     let content = app.get(key, &content).await.expect(200);
     content["content"].as_str().unwrap().trim().to_owned()

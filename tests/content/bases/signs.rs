@@ -8,7 +8,11 @@ use harness::{
     upstream::{Api, Script, Upstream},
 };
 
-use super::{addresses::site, searching::add, *};
+use super::{
+    addresses::{site, text_of},
+    searching::add,
+    *,
+};
 
 async fn warning(app: &TestApp, key: &str, id: &str) -> String {
     let path = format!("/api/document/{BASE}/{id}");
@@ -90,6 +94,112 @@ on_both_databases!(
         digitize(&app, key, id).await;
         settled(&app, key).await;
         assert_eq!(warning(&app, key, id).await, "");
+    }
+);
+
+on_both_databases!(
+    a_file_that_becomes_an_address_is_fetched_and_says_so_until_then,
+    |builder| builder
+        .config(|config| config.fetch.allow_private = true)
+        .with_decoder()
+        .quick_worker(),
+    |app| {
+        let (origin, _site) = site().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let counted = format!("{origin}/counted.txt");
+        let (kind, address) = (("type", "url"), ("url", counted.as_str()));
+        let visit = |number: usize| format!("This is visit number {number}.");
+        for (order, visits) in [([kind, address], [1, 2]), ([address, kind], [3, 4])] {
+            let made = upload(&app, key, "a.txt", b"Lions sleep.".to_vec()).await;
+            let made = made.expect(201);
+            let id = made["id"].as_str().unwrap();
+            digitized(&app, key, id).await;
+            let change = async |field: (&str, &str)| {
+                let path = format!("/api/documents/{BASE}/{id}/{}", field.0);
+                put(&app, key, &path, &[field]).await.expect(200)
+            };
+            for field in order {
+                assert_eq!(warning(&app, key, id).await, "");
+                change(field).await;
+            }
+            let told = warning(&app, key, id).await;
+            assert!(told.contains("earlier address"), "{told}");
+            assert_eq!(text_of(&app, key, id).await, "Lions sleep.");
+            digitize(&app, key, id).await;
+            assert_eq!(text_of(&app, key, id).await, visit(visits[0]));
+            assert_eq!(warning(&app, key, id).await, "");
+
+            // What the address gave is the original of the file that it becomes.
+            change(("type", "file")).await;
+            assert_eq!(warning(&app, key, id).await, "");
+            digitize(&app, key, id).await;
+            assert_eq!(text_of(&app, key, id).await, visit(visits[0]));
+            // It is what the address gave, and no other address.
+            change(kind).await;
+            assert_eq!(warning(&app, key, id).await, "");
+            digitize(&app, key, id).await;
+            assert_eq!(text_of(&app, key, id).await, visit(visits[1]));
+        }
+    }
+);
+
+on_both_databases!(
+    a_warning_of_an_earlier_original_or_address_ends_when_that_comes_back,
+    |builder| builder
+        .config(|config| config.fetch.allow_private = true)
+        .with_decoder()
+        .quick_worker(),
+    |app| {
+        let (origin, _site) = site().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let made = upload(&app, key, "a.txt", b"Lions sleep.".to_vec()).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        digitized(&app, key, id).await;
+        let write = async |id: &str, variant: &str, text: &str| {
+            let path = format!("/api/documents/{BASE}/{id}/content/{variant}");
+            let written = put(&app, key, &path, &[("content", text)]).await;
+            written.expect(200)["processing_warning"].clone()
+        };
+        let is_older = |told: &Value| {
+            let told = told.as_str().unwrap_or_default();
+            told.contains("earlier original")
+        };
+        // A text that somebody writes in the place of the old one is no reading of the new original.
+        assert!(is_older(&write(id, "original", "Tigers swim.").await));
+        assert!(is_older(&write(id, "digitized", "Lions snore.").await));
+        assert_eq!(write(id, "original", "Lions sleep.").await, Value::Null);
+        assert_eq!(write(id, "digitized", "Lions yawn.").await, Value::Null);
+
+        // One that was written from the start stands by itself.
+        let form = fields(&[("name", "own"), ("folder", "texts"), ("type", "file")]);
+        let empty = post(&app, key, &format!("/api/documents/{BASE}/empty"), form).await;
+        let empty = empty.expect(201);
+        let own = empty["id"].as_str().unwrap();
+        assert_ne!(write(own, "original", "Bears play.").await, Value::Null);
+        let told = write(own, "digitized", "Bears play well.").await;
+        assert_eq!(told, Value::Null);
+
+        let (counted, lions) = (format!("{origin}/counted.txt"), format!("{origin}/lions"));
+        let form = fields(&[("type", "url"), ("folder", "texts"), ("url", &counted)]);
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        digitized(&app, key, id).await;
+        let path = format!("/api/documents/{BASE}/{id}/url");
+        let change = async |url: &str| {
+            let changed = put(&app, key, &path, &[("url", url)]).await;
+            changed.expect(200)["processing_warning"].clone()
+        };
+        let told = change(&lions).await;
+        assert!(told.as_str().unwrap().contains("earlier address"), "{told}");
+        let told = write(id, "digitized", "Lions feed.").await;
+        assert!(told.as_str().unwrap().contains("earlier address"), "{told}");
+        assert_eq!(change(&counted).await, Value::Null);
+        digitize(&app, key, id).await;
+        assert_eq!(text_of(&app, key, id).await, "This is visit number 2.");
     }
 );
 

@@ -196,6 +196,9 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
             _ => "Feeding lions",
         };
         assert_eq!(document["name"], name, "{word}");
+        if at < 2 {
+            assert_eq!(document["processing_warning"], Value::Null, "{document}");
+        }
         if at < 3 {
             assert_eq!(
                 (&document["author"], &document["language"]),

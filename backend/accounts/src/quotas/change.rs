@@ -1,6 +1,6 @@
 //! What can be set about a quota, and what of it makes sense.
 
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{invalid::InvalidField, names};
 
 use super::{CharacterPattern, QuotaKind, QuotaState};
 use crate::{
@@ -45,6 +45,7 @@ impl QuotaChange {
             if name.chars().count() > 100 {
                 return Err(InvalidField::new("name", "at most 100 characters"));
             }
+            names::visible("name", &name)?;
             quota.name = name;
         }
         if let Some(mut kinds) = self.kinds {

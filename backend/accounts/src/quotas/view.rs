@@ -158,7 +158,7 @@ pub(crate) struct QuotaWithKey {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuotaBody {
-    /// What people call it, at most 100 characters.
+    /// What people call it, at most 100 characters, without control characters.
     name: Option<String>,
     /// What it is for: `text`, `speech`, `call`. Needed at creation.
     kinds: Option<Vec<QuotaKind>>,

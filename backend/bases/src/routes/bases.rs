@@ -169,8 +169,8 @@ fn dollars(text: &str) -> Result<Usd, ApiError> {
 )]
 pub(super) async fn delete(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<DeletionView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let deletion = erase::erase(&bases, &tenant, Whole::Base, &base.id).await?;
@@ -208,8 +208,8 @@ pub(crate) struct StatisticsView {
 )]
 pub(super) async fn statistics(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<StatisticsView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let db = bases.store.db();

@@ -105,8 +105,8 @@ pub(crate) struct ChannelBody {
 )]
 pub(super) async fn change(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<FolderPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<FolderPath>,
     ApiJson(body): ApiJson<ChannelBody>,
 ) -> Result<Json<ChannelView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -138,8 +138,8 @@ pub(crate) struct ChannelSyncView {
 )]
 pub(super) async fn sync(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<FolderPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<FolderPath>,
 ) -> Result<Json<ChannelSyncView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;

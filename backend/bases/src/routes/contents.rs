@@ -39,6 +39,7 @@ use crate::{
     budget::{self, BudgetState},
     bundle,
     content::{self, Content, NewContent, Variant},
+    digitizing,
     document::{self, Described, Document, Fetching},
     error::BaseError,
     store,
@@ -97,10 +98,10 @@ pub(crate) struct ContentView {
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<ContentPath>,
     ApiQuery(query): ApiQuery<FormatQuery>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let is_final = matches!(path.variant()?, Variant::Rewritten | Variant::Draft);
     let format = match query.format.as_deref() {
@@ -193,8 +194,8 @@ async fn found(
 )]
 pub(super) async fn download(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
 ) -> Result<Response, ApiError> {
     let (described, variant) = found(&bases, caller, &path).await?;
     let content = described.content(variant);
@@ -230,9 +231,9 @@ fn media_type(content: &Content) -> HeaderValue {
 )]
 pub(super) async fn bundle(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     streamed::reserve(&bases, &base, bundle::MEMORY, share.as_deref()).await?;
@@ -292,8 +293,8 @@ pub(crate) enum PutView {
 )]
 pub(super) async fn write(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
     request: Request,
 ) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;
@@ -335,8 +336,8 @@ pub(super) struct ContentFileForm {
 )]
 pub(super) async fn upload(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<ContentPath>,
     request: Request,
 ) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;
@@ -465,7 +466,7 @@ impl Place {
         if is_refused(others) {
             return Err(refusal());
         }
-        let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
+        let accepted = AcceptedText::write(bases, &self.tenant, document, text, None).await?;
         let transaction = bases.store.begin().await?;
         let state = BudgetState::lock(&transaction, base).await?;
         let state = state.ok_or_else(|| ApiError::not_found("Knowledge base"))?;
@@ -499,7 +500,6 @@ impl Place {
         }
     }
 
-    /// What was read of another original is not this one's.
     async fn put_original(
         self,
         bases: &Bases,
@@ -509,9 +509,7 @@ impl Place {
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
         store::set_fetching(&transaction, id, Fetching::None).await?;
-        store::forget_failed_digitizing(&transaction, id).await?;
-        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
-        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
+        digitizing::forget(bases, &transaction, id).await?;
         let document = self.commit(bases, transaction).await?;
         Ok(Json(PutView::Written(document)))
     }

@@ -27,6 +27,7 @@ use crate::{
     base::{self, KnowledgeBase},
     budget, channel,
     content::Variant,
+    digitizing,
     document::{self, Described, Source, Step},
     embedding::info,
     erase, folder, names,
@@ -60,9 +61,9 @@ pub(crate) struct DocumentsView {
 )]
 pub(super) async fn list(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let share = share.as_deref();
@@ -124,9 +125,9 @@ pub(crate) struct BaseDataView {
 )]
 pub(super) async fn read_all(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let share = share.as_deref();
@@ -173,8 +174,8 @@ pub(super) async fn read_all(
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let found = document::find(&bases, &base, &path.doc_id).await?;
@@ -204,8 +205,8 @@ pub(super) struct EmptyDocumentForm {
 )]
 pub(super) async fn create_empty(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<DocumentView>), ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -262,8 +263,8 @@ pub(super) struct NameForm {
 )]
 pub(super) async fn rename(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (tenant, base, found) = document_of(&bases, caller, &path).await?;
@@ -290,7 +291,8 @@ pub(super) struct TypeForm {
     r#type: Source,
 }
 
-/// Says where a document comes from.
+/// Says where a document comes from. A file that becomes an address is fetched when the document is digitized next; until then
+/// `processing_warning` reports that the text is that of the file. What an address gave is the original of a document that becomes a file.
 #[utoipa::path(
     put, path = "/api/documents/{partner}/{kb}/{doc_id}/type", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path)),
@@ -299,18 +301,21 @@ pub(super) struct TypeForm {
 )]
 pub(super) async fn set_type(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base, found) = document_of(&bases, caller, &path).await?;
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let source = source(&fields.require("type")?)?;
     fields.finish()?;
-    let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::set_source(db, &found.document.id, source, now)
-        .await
-        .map_err(ApiError::from)?;
+    let (id, now) = (&found.document.id, bases.clock.now_ms());
+    if found.document.source != source {
+        let transaction = bases.store.begin().await?;
+        store::set_source(&transaction, id, source, now).await?;
+        digitizing::forget(&bases, &transaction, id).await?;
+        transaction.commit().await?;
+    }
     changed(&bases, &base, &path).await
 }
 
@@ -331,8 +336,8 @@ pub(super) struct UrlForm {
 )]
 pub(super) async fn set_url(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<DocumentPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<DocumentPath>,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
     let (_, base, found) = document_of(&bases, caller, &path).await?;
@@ -343,11 +348,9 @@ pub(super) async fn set_url(
     if found.document.url.as_ref() != Some(&url) {
         let transaction = bases.store.begin().await?;
         store::set_url(&transaction, id, &url, now).await?;
-        if found.reads_address() {
-            store::forget_failed_digitizing(&transaction, id).await?;
+        if found.document.source == Source::Url || found.reads_address() {
+            digitizing::forget(&bases, &transaction, id).await?;
         }
-        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
-        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
         transaction.commit().await?;
     }
     changed(&bases, &base, &path).await
@@ -394,9 +397,9 @@ pub(super) struct DeleteQuery {
 )]
 pub(super) async fn delete(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<DocumentPath>,
     ApiQuery(query): ApiQuery<DeleteQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<DeletionView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let found = document::find(&bases, &base, &path.doc_id).await?;

@@ -27,8 +27,8 @@ use crate::{
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<EmbeddingInfoView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     Ok(Json(info(&bases, &base).await?.into()))
@@ -51,8 +51,8 @@ pub(crate) struct RetryView {
 )]
 pub(super) async fn retry(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<RetryView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
@@ -107,9 +107,9 @@ pub(crate) struct EmbedView {
 )]
 pub(super) async fn embed(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<DocumentPath>,
     ApiQuery(query): ApiQuery<EmbedQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<EmbedView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;

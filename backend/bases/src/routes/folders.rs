@@ -51,8 +51,8 @@ pub(crate) struct FolderView {
 )]
 pub(super) async fn list(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<FoldersView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let folders = folder::list(&bases, &base).await?;
@@ -91,8 +91,8 @@ pub(super) struct NewFolderForm {
 )]
 pub(super) async fn create(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<FolderView>), ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -145,8 +145,8 @@ fn new_channel(fields: &mut Fields) -> Result<NewChannel, ApiError> {
 )]
 pub(super) async fn delete(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<FolderPath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<FolderPath>,
 ) -> Result<Json<DeletionView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let folder = folder::find(&bases, &base, &path.folder).await?;

@@ -163,8 +163,8 @@ impl QuotaInfoView {
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<BudgetView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     Ok(Json(BudgetView::of(&bases, &base).await?))
@@ -197,8 +197,8 @@ pub(crate) struct LimitsBody {
 )]
 pub(super) async fn change(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     ApiJson(body): ApiJson<LimitsBody>,
 ) -> Result<Json<BudgetView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -235,8 +235,8 @@ pub(crate) struct DecisionBody {
 )]
 pub(super) async fn decide(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     ApiJson(body): ApiJson<DecisionBody>,
 ) -> Result<Json<BudgetView>, ApiError> {
     caller.principal.require_admin()?;

@@ -294,9 +294,9 @@ pub(crate) struct SkippedView {
 )]
 pub(super) async fn rewrite_folder(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<FolderPath>,
     ApiQuery(query): ApiQuery<BulkQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<BulkView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
@@ -313,9 +313,9 @@ pub(super) async fn rewrite_folder(
 )]
 pub(super) async fn rewrite_base(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     ApiQuery(query): ApiQuery<BulkQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<BulkView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
@@ -415,8 +415,8 @@ pub(super) struct RetryQuery {
 )]
 pub(super) async fn retry_failed(
     State(bases): State<Bases>,
-    ApiQuery(query): ApiQuery<RetryQuery>,
     caller: PartnerTenant,
+    ApiQuery(query): ApiQuery<RetryQuery>,
 ) -> Result<Json<BulkView>, ApiError> {
     let tenant = allowed(caller)?;
     let open = match &query.kb {

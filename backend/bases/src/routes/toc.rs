@@ -102,10 +102,10 @@ pub(crate) struct DocumentEmbeddingView {
 )]
 pub(super) async fn contents(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     ApiQuery(query): ApiQuery<ContentsQuery>,
     share: Option<Extension<Share>>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let share = share.as_deref();

@@ -198,8 +198,8 @@ async fn named_folder(bases: &Bases, base: &KnowledgeBase, name: &str) -> Result
 )]
 pub(super) async fn create(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<DocumentView>), ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -329,8 +329,8 @@ pub(crate) struct FileResults {
 )]
 pub(super) async fn create_files(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     request: Request,
 ) -> Result<Json<FileResults>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -478,8 +478,8 @@ pub(crate) struct UrlResults {
 )]
 pub(super) async fn create_urls(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
     ApiJson(body): ApiJson<UrlsBody>,
 ) -> Result<Json<UrlResults>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;

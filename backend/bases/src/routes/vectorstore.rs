@@ -107,9 +107,9 @@ impl From<SyncStanding> for SyncedDocumentView {
 )]
 pub(super) async fn read(
     State(bases): State<Bases>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
     Listing { page, .. }: Listing,
-    caller: PartnerTenant,
 ) -> Result<(HeaderMap, Json<SyncView>), ApiError> {
     caller.principal.require_admin()?;
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
@@ -171,8 +171,8 @@ impl QueuedView {
 )]
 pub(super) async fn backfill(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<QueuedView>, ApiError> {
     let (tenant, base) = synced_base(&bases, caller, &path.kb).await?;
     let queued = vectorstore::queue(&bases, &tenant, &base, Wanted::All).await?;
@@ -190,8 +190,8 @@ pub(super) async fn backfill(
 )]
 pub(super) async fn retry_failed(
     State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<BasePath>,
 ) -> Result<Json<QueuedView>, ApiError> {
     let (tenant, base) = synced_base(&bases, caller, &path.kb).await?;
     let queued = vectorstore::queue(&bases, &tenant, &base, Wanted::Failed).await?;

@@ -11,7 +11,7 @@ use crate::{
     pages::Placed,
 };
 
-const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision";
+const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision, c.made_of";
 
 /// The contents of the documents of a page.
 pub(crate) async fn contents_in(
@@ -160,19 +160,23 @@ pub(crate) async fn blob_of(
     Ok(row.map(|row| row.blob))
 }
 
+/// Stores a content in the place of what the document had in its variant. A text that was not read of anything keeps the source of the one
+/// that it replaces.
 pub(crate) async fn put_content(
     db: &impl Executor,
     document: &str,
     content: &NewContent,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision, base_id) \
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision, base_id, made_of) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1), \
-               CASE WHEN $2 = 'original' THEN (SELECT d.base_id FROM knowledge_documents d WHERE d.id = $1) END) \
+               CASE WHEN $2 = 'original' THEN (SELECT d.base_id FROM knowledge_documents d WHERE d.id = $1) END, $10) \
                ON CONFLICT (document_id, variant) DO UPDATE SET \
                blob = excluded.blob, file_name = excluded.file_name, media_type = excluded.media_type, bytes = excluded.bytes, \
                characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision, \
-               base_id = excluded.base_id";
+               base_id = excluded.base_id, \
+               made_of = CASE WHEN excluded.variant = 'digitized' THEN COALESCE(excluded.made_of, knowledge_contents.made_of) \
+               ELSE excluded.made_of END";
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let values = [
         document.into(),
@@ -184,6 +188,7 @@ pub(crate) async fn put_content(
         content.characters.map(count).into(),
         content.written.sha256.as_str().into(),
         now.into(),
+        content.made_of.as_deref().into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())

@@ -177,15 +177,26 @@ pub(crate) async fn replace_name(
     Ok(())
 }
 
-/// Gives it another address. What the one before gave is not what the new one gives, which is fetched when it is digitized next.
+/// SQL of the [`Fetching`] of the document `$1` that has this address now: done if its original is what the address gave.
+fn fetching_from(address: &str) -> String {
+    format!(
+        "CASE WHEN (SELECT c.made_of FROM knowledge_contents c WHERE c.document_id = $1 AND c.variant = 'original') = {address} \
+         THEN 'done' ELSE 'wanted' END"
+    )
+}
+
+/// Gives it another address, which is fetched when it is digitized next, unless the document is a file.
 pub(crate) async fn set_url(
     db: &impl Executor,
     id: &str,
     url: &str,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET url = $2, updated_at = $3, revision = revision + 1, \
-               fetching = CASE WHEN fetching = 'done' THEN 'wanted' ELSE fetching END WHERE id = $1";
+    let sql = format!(
+        "UPDATE knowledge_documents SET url = $2, updated_at = $3, revision = revision + 1, \
+         fetching = CASE WHEN type = 'file' AND fetching = 'none' THEN 'none' ELSE {} END WHERE id = $1",
+        fetching_from("$2")
+    );
     db.execute(statement(sql, [id.into(), url.into(), now.into()]))
         .await?;
     Ok(())
@@ -203,15 +214,22 @@ pub(crate) async fn set_fetching(
     Ok(())
 }
 
+/// Has it come from somewhere else. The address of one that was a file is fetched when it is digitized next; what an address gave is the
+/// original of one that becomes a file.
 pub(crate) async fn set_source(
     db: &impl Executor,
     id: &str,
     source: Source,
     now: i64,
-) -> Result<bool, StoreError> {
-    let sql = "UPDATE knowledge_documents SET type = $2, updated_at = $3 WHERE id = $1";
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE knowledge_documents SET type = $2, updated_at = $3, revision = revision + 1, \
+         fetching = CASE WHEN $2 = 'file' OR url IS NULL THEN 'none' ELSE {} END WHERE id = $1",
+        fetching_from("url")
+    );
     let values = [id.into(), source.as_str().into(), now.into()];
-    Ok(db.execute(statement(sql, values)).await? == 1)
+    db.execute(statement(sql, values)).await?;
+    Ok(())
 }
 
 /// Notes how far its text is, unless somebody has written another content since. Whether it was so.

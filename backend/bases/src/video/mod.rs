@@ -205,6 +205,7 @@ async fn keep_sound(
         file_name: names::derived(&format!("{stem:.180}.{}", format.name())),
         media_type: format.media_type().to_owned(),
         characters: None,
+        made_of: None,
     })
 }
 

@@ -91,8 +91,8 @@ fn voice_type(text: Option<String>) -> Result<Option<String>, ApiError> {
 )]
 pub(super) async fn embed_voice(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<VoiceView>), ApiError> {
     let tenant = allowed(caller)?;
@@ -121,9 +121,9 @@ fn type_of(voices: &Voices, named: Option<String>) -> Result<String, ApiError> {
 )]
 pub(super) async fn list_test_samples(
     State(voices): State<Voices>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<VoicePath>,
     ApiQuery(query): ApiQuery<TypeQuery>,
-    caller: PartnerTenant,
 ) -> Result<Json<Vec<TestSampleView>>, ApiError> {
     let tenant = allowed(caller)?;
     let voice_type = type_of(&voices, query.tts_type)?;
@@ -144,9 +144,9 @@ pub(super) async fn list_test_samples(
 )]
 pub(super) async fn read_test_sample(
     State(voices): State<Voices>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<FilePath>,
     ApiQuery(query): ApiQuery<TypeQuery>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let tenant = allowed(caller)?;
     let voice_type = type_of(&voices, query.tts_type)?;
@@ -167,8 +167,8 @@ pub(super) async fn read_test_sample(
 )]
 pub(super) async fn delete_test_files(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<TypePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<TypePath>,
 ) -> Result<StatusCode, ApiError> {
     let tenant = allowed(caller)?;
     if !is_voice_type(&path.tts_type) {
@@ -186,9 +186,9 @@ pub(super) async fn delete_test_files(
 )]
 pub(super) async fn read_embedding(
     State(voices): State<Voices>,
+    caller: PartnerTenant,
     ApiPath(path): ApiPath<VoicePath>,
     ApiQuery(query): ApiQuery<TypeQuery>,
-    caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let tenant = allowed(caller)?;
     let voice_type = type_of(&voices, query.tts_type)?;

@@ -261,8 +261,8 @@ async fn create_empty_voice(
 )]
 async fn read_voice(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
 ) -> Result<Json<VoiceView>, ApiError> {
     let tenant = allowed(caller)?;
     view(&voices, &tenant, &path.voice).await
@@ -279,8 +279,8 @@ async fn read_voice(
 )]
 async fn delete_voice(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
 ) -> Result<StatusCode, ApiError> {
     let tenant = allowed(caller)?;
     voice::delete(&voices, &tenant, &path.voice).await?;
@@ -301,8 +301,8 @@ async fn delete_voice(
 )]
 async fn rename_voice(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
     request: Request,
 ) -> Result<Json<VoiceView>, ApiError> {
     let tenant = allowed(caller)?;
@@ -360,8 +360,8 @@ fn number(
 )]
 async fn split_voice(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<VoiceView>), ApiError> {
     let tenant = allowed(caller)?;
@@ -414,8 +414,8 @@ struct PreferredForm {
 )]
 async fn prefer_sample(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
     request: Request,
 ) -> Result<Json<VoiceView>, ApiError> {
     let tenant = allowed(caller)?;

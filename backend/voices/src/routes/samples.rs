@@ -62,8 +62,8 @@ struct SampleForm {
 )]
 pub(super) async fn add_sample(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
     request: Request,
 ) -> Result<(StatusCode, Json<SampleView>), ApiError> {
     let tenant = allowed(caller)?;
@@ -119,8 +119,8 @@ fn index(text: &str) -> Result<i64, VoiceError> {
 )]
 pub(super) async fn read_sample(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<SamplePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<SamplePath>,
 ) -> Result<Response, ApiError> {
     let tenant = allowed(caller)?;
     let found = voice::find(&voices, &tenant, &path.voice).await?;
@@ -150,8 +150,8 @@ pub(super) async fn file(
 )]
 pub(super) async fn delete_sample(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<SamplePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<SamplePath>,
 ) -> Result<StatusCode, ApiError> {
     let tenant = allowed(caller)?;
     voice::remove_sample(&voices, &tenant, &path.voice, index(&path.index)?).await?;
@@ -167,8 +167,8 @@ pub(super) async fn delete_sample(
 )]
 pub(super) async fn read_bundle(
     State(voices): State<Voices>,
-    ApiPath(path): ApiPath<VoicePath>,
     caller: PartnerTenant,
+    ApiPath(path): ApiPath<VoicePath>,
 ) -> Result<Response, ApiError> {
     let tenant = allowed(caller)?;
     let found = voice::find(&voices, &tenant, &path.voice).await?;
