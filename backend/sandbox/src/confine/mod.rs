@@ -29,8 +29,8 @@ pub(crate) enum Confined {
         port: Option<u16>,
     },
     /// A thread that starts programs which are not ours. They read files below these paths, write to nothing but their pipes and devices
-    /// that forget, and have no network.
-    Launcher { readable: Vec<PathBuf> },
+    /// that forget, and have no network. They are in this process group, and stay there.
+    Launcher { readable: Vec<PathBuf>, group: i32 },
 }
 
 /// A protection that this kernel does not have.
