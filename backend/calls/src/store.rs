@@ -432,19 +432,19 @@ async fn end_where(
     db.fetch_one(statement(sql, values)).await
 }
 
-/// The node that holds a call, if it lives and is not this one.
+/// The node that holds a call and is not this one.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct Holder {
     /// Its own origin, if its settings name one.
     pub(super) url: Option<String>,
 }
 
-/// Finds the living node that holds a call. A call that was presumed lost counts while its node lives.
+/// Finds the node that holds a call and was heard at `given_up_before` or later, on the database's clock. A call that was presumed lost counts, too.
 pub(super) async fn holder(
     db: &impl Executor,
     id: &str,
     own_node: &str,
-    lost_before: i64,
+    given_up_before: i64,
 ) -> Result<Option<Holder>, StoreError> {
     let sql = format!(
         "SELECT nodes.url AS url FROM calls JOIN nodes ON nodes.id = calls.node_id \
@@ -452,7 +452,7 @@ pub(super) async fn holder(
          AND (calls.state IN ('starting', 'ongoing') OR calls.error_code = '{NODE_LOST}')",
         node::LIVING
     );
-    let values = [lost_before.into(), id.into(), own_node.into()];
+    let values = [given_up_before.into(), id.into(), own_node.into()];
     db.fetch_one(statement(sql, values)).await
 }
 
