@@ -254,7 +254,8 @@ pub async fn take(
         return Ok(Ok(row.setup()?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
-    let state = store::load(db, id).await?;
+    let lost_before = node::expected_lost_before(&calls.kernel);
+    let state = store::load(db, lost_before, id).await?;
     let state = state.map(|row| row.state());
     Ok(Err(match state.transpose()? {
         Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,
