@@ -22,7 +22,10 @@ use crate::{
     digitize::{DocumentDecoder, SoundDecoder},
     kernel::Base,
     observability,
-    sandbox::child::{self, ChildLimits, ProgramArguments},
+    sandbox::{
+        child::{self, ChildLimits, ProgramArguments},
+        withhold_descriptors,
+    },
     server, speech,
     store::{Migrated, Slice, Store},
 };
@@ -157,6 +160,7 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
 
 /// Runs the command that the arguments of this process name.
 pub(crate) fn run() -> ExitCode {
+    withhold_descriptors();
     let cli = Cli::parse();
     // A child that decodes needs no runtime, whose threads would only take from its limits.
     if let Some(decoded) = decode(&cli) {

@@ -125,6 +125,15 @@ impl Server {
         Self::start_logging_to(database, change, Stdio::piped()).await
     }
 
+    /// Starts it behind another command that becomes it, such as a shell with `exec "$@"`.
+    pub async fn start_behind(
+        database: &TestDatabase,
+        change: impl FnOnce(&mut Config),
+        behind: &[&str],
+    ) -> Self {
+        Self::launch(database, change, Stdio::piped(), behind, binary()).await
+    }
+
     /// Starts it as somebody whom the permissions of files bind: they do not bind the administrator. The folder of the database
     /// becomes theirs.
     pub async fn start_unprivileged(

@@ -1,6 +1,7 @@
 //! Calls whose end nobody else writes: never joined, node lost, process killed with -9.
 
 mod elsewhere;
+mod presumed;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

@@ -357,7 +357,7 @@ async fn what_is_logged_while_a_stream_runs_names_its_request() {
     assert!(line.contains("of-a-stream"), "{line}");
 }
 
-/// Anybody can send such requests at will, so the log warns of one a minute.
+/// Anybody can send such requests at will, with the names of any proxies, so the log warns of one a minute.
 #[tokio::test]
 async fn requests_for_a_session_without_an_upgrade_do_not_fill_the_log() {
     let database = TestDatabase::sqlite();
@@ -365,8 +365,12 @@ async fn requests_for_a_session_without_an_upgrade_do_not_fill_the_log() {
         config.log.filter = "info,colloquy=debug".to_owned();
     })
     .await;
-    for _ in 0..5 {
-        let request = server.request("", Method::GET, "/v2/calls/x/session");
+    for hop in 0..5 {
+        let mut request = server.request("", Method::GET, "/v2/calls/x/session");
+        // A header that anybody can set.
+        if hop > 0 {
+            request = request.header("via", format!("1.1 hop-{hop}.example"));
+        }
         let error = send(request).await.expect(426);
         assert_eq!(error["error"]["code"], "UPGRADE_REQUIRED", "{error}");
     }

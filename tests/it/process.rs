@@ -4,7 +4,7 @@ use std::{
     fs::Permissions,
     io::ErrorKind,
     net::UdpSocket,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
@@ -267,6 +267,9 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
         ("announced", "127.0.0.2"),
         ("yt-dlp", "pipx install yt-dlp"),
     ];
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        wanted.push(("runs as root", "a user of its own"));
+    }
     let mut udp_port: Option<u16> = None;
     let told = async {
         while !wanted.is_empty() {
@@ -376,4 +379,30 @@ async fn a_yt_dlp_that_is_too_old_is_named_at_the_start() {
     let told =
         "yt-dlp 2021.12.01 on this server is too old: it does not know the option --no-plugin-dirs";
     eventually("the log names it", async || server.log().contains(told)).await;
+}
+
+/// A supervisor may leave files open in what it starts, which a confined program may not open by their paths.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_helper_program_has_none_of_the_descriptors_that_the_server_was_started_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "2021.12.02\n").unwrap();
+    let program = folder.path().join("yt-dlp");
+    // It may open nothing to write, not even to keep its errors to itself.
+    let script = "#!/bin/sh\ncase \"$*\" in *--version)\nversion=2021.12.01\n\
+        if read -r line <&7; then version=$line; fi\necho \"$version\"; exit;; esac\n\
+        echo 'yt-dlp: error: no such option: --no-plugin-dirs' >&2; exit 2\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let opens = format!("exec 7<'{}'; exec \"$@\"", secret.display());
+    let server = Server::start_behind(
+        &TestDatabase::sqlite(),
+        |config| config.knowledge.yt_dlp = Some(program),
+        &["sh", "-c", &opens, "sh"],
+    )
+    .await;
+    let told = async || server.log().contains("on this server is too old");
+    eventually("the log names the version", told).await;
+    let log = server.log();
+    assert!(log.contains("yt-dlp 2021.12.01"), "{log}");
 }

@@ -4,7 +4,7 @@ use colloquy_accounts::{Tenant, storage};
 use colloquy_kernel::Base;
 use colloquy_store::{Dialect, Executor, Store, StoreError, Transaction, statement};
 
-use super::store::{CLEARED, NODE_LOST};
+use super::store::{self, CLEARED, NODE_LOST};
 
 /// How many calls are changed in one statement.
 const AT_ONCE: i64 = 500;
@@ -38,9 +38,14 @@ impl Held {
     }
 }
 
-/// The condition of calls that can be deleted: those that are over, unless they were presumed lost (`$3`) between `$4` and `$5`.
-const OVER: &str = "state IN ('completed', 'error') \
-                    AND (COALESCE(error_code, '') <> $3 OR ended_at <= $4 OR ended_at > $5)";
+/// Returns the condition of calls that can be deleted: those that are over, unless they were presumed lost between `$4` and `$5`, or so and run on.
+fn over() -> String {
+    format!(
+        "state IN ('completed', 'error') \
+         AND (COALESCE(error_code, '') <> '{NODE_LOST}' OR ended_at <= $4 OR ended_at > $5) AND NOT {}",
+        store::runs_on()
+    )
+}
 
 /// The condition of calls that a bound may delete: all but those that were presumed lost (`$4`) between `$5` and `$6`.
 const NOT_HELD: &str = "(COALESCE(error_code, '') <> $4 OR ended_at <= $5 OR ended_at > $6)";
@@ -50,8 +55,8 @@ const NOT_HELD: &str = "(COALESCE(error_code, '') <> $4 OR ended_at <= $5 OR end
 const WITHOUT_MEDIA: &str =
     "ongoing_at IS NULL AND transcript IS NULL AND COALESCE(call_seconds, 0) = 0";
 
-/// The calls that a key reaches: those of the partner `$2`, or all calls where that is null.
-const REACHED: &str = "id = $1 AND (CAST($2 AS TEXT) IS NULL OR partner = $2)";
+/// The calls that a key reaches: those of the partner `$3`, or all calls where that is null.
+const REACHED: &str = "id = $2 AND (CAST($3 AS TEXT) IS NULL OR partner = $3)";
 
 /// Clears the characters of calls that are over and have them still: those that ended under a version that kept them. They do not count in
 /// the storage of their partners. Calls that [`purge`] deletes are left to it, so that two nodes do not wait for each other's rows. Networks
@@ -258,43 +263,53 @@ pub(super) async fn bound_pages(
     }
 }
 
-/// Returns true if a call of the tenant, or any call where that is `None`, can be deleted; `None` if there is none.
+/// A call that somebody may want to delete.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached<'a> {
+    /// The partner whose call it is; any partner's where this is `None`.
+    pub(super) tenant: Option<&'a Tenant>,
+    pub(super) id: &'a str,
+    pub(super) held: Held,
+    /// The time since which living nodes were heard.
+    pub(super) lost_before: i64,
+}
+
+impl Reached<'_> {
+    fn values(self) -> [colloquy_store::Value; 5] {
+        let partner = self
+            .tenant
+            .map(|tenant| tenant.partner().as_str().to_owned());
+        [
+            self.lost_before.into(),
+            self.id.into(),
+            partner.into(),
+            self.held.until.into(),
+            self.held.latest.into(),
+        ]
+    }
+}
+
+/// Returns true if the call can be deleted; `None` if there is none.
 pub(super) async fn is_over(
     db: &impl Executor,
-    tenant: Option<&Tenant>,
-    id: &str,
-    held: Held,
+    reached: Reached<'_>,
 ) -> Result<Option<bool>, StoreError> {
     let sql = format!(
-        "SELECT CAST(CASE WHEN {OVER} THEN 1 ELSE 0 END AS BIGINT) FROM calls WHERE {REACHED}"
+        "SELECT CAST(CASE WHEN {} THEN 1 ELSE 0 END AS BIGINT) FROM calls WHERE {REACHED}",
+        over()
     );
-    let over: Option<i64> = db
-        .fetch_scalar(statement(sql, reached(tenant, id, held)))
-        .await?;
+    let over: Option<i64> = db.fetch_scalar(statement(sql, reached.values())).await?;
     Ok(over.map(|over| over == 1))
 }
 
 /// Deletes a call that is over; `None` if there is no such call any more.
 pub(super) async fn delete(
     db: &impl Executor,
-    tenant: Option<&Tenant>,
-    id: &str,
-    held: Held,
+    reached: Reached<'_>,
 ) -> Result<Option<DeletedCall>, StoreError> {
     let sql = format!(
-        "DELETE FROM calls WHERE {REACHED} AND {OVER} RETURNING partner, ended_bytes AS bytes"
+        "DELETE FROM calls WHERE {REACHED} AND {} RETURNING partner, ended_bytes AS bytes",
+        over()
     );
-    db.fetch_one(statement(sql, reached(tenant, id, held)))
-        .await
-}
-
-fn reached(tenant: Option<&Tenant>, id: &str, held: Held) -> [colloquy_store::Value; 5] {
-    let partner = tenant.map(|tenant| tenant.partner().as_str().to_owned());
-    [
-        id.into(),
-        partner.into(),
-        NODE_LOST.into(),
-        held.until.into(),
-        held.latest.into(),
-    ]
+    db.fetch_one(statement(sql, reached.values())).await
 }

@@ -32,7 +32,7 @@ use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State, journal, node};
-use colloquy_protocol::{CloseCode, Originator};
+use colloquy_protocol::{CloseCode, Originator, call::RECONNECT_WINDOW_MS};
 use colloquy_providers::Providers;
 use colloquy_store::{Executor, StoreError, Transaction};
 use colloquy_webhooks::Webhooks;
@@ -254,7 +254,8 @@ pub async fn take(
         return Ok(Ok(row.setup()?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
-    let state = store::load(db, id).await?;
+    let lost_before = node::expected_lost_before(&calls.kernel);
+    let state = store::load(db, lost_before, id).await?;
     let state = state.map(|row| row.state());
     Ok(Err(match state.transpose()? {
         Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,
@@ -289,7 +290,7 @@ pub async fn connected(calls: Calls, id: String) {
     }
 }
 
-/// Another node that lives and holds a call.
+/// Another node that holds a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     /// The URL of the call's session there, with the signature of the request; `None` when the node has no address of its
@@ -297,7 +298,8 @@ pub struct Elsewhere {
     pub url: Option<String>,
 }
 
-/// Finds out whether another node that lives holds the call of a session URL.
+/// Finds the other node that holds the call of a session URL. A node that is silent is presumed lost, and may live all the same, frozen or cut off
+/// from the database: it counts for as long as clients try to come back to a call that has just been marked so.
 ///
 /// # Errors
 /// The database's failure.
@@ -306,15 +308,19 @@ pub async fn held_elsewhere(
     id: &str,
     query: &SignedQuery,
 ) -> Result<Option<Elsewhere>, StoreError> {
-    let lost_before = node::lost_before(&calls.kernel).await?;
+    let given_up_before = node::lost_before(&calls.kernel).await? - COMES_BACK_MS;
     let own_node = &calls.kernel.node.id;
-    let holder = store::holder(calls.store.db(), id, own_node, lost_before).await?;
+    let holder = store::holder(calls.store.db(), id, own_node, given_up_before).await?;
     Ok(holder.map(|holder| Elsewhere {
         url: holder
             .url
             .map(|origin| sign::session_at(&origin, id, query)),
     }))
 }
+
+/// How long after its node counts as lost a call is looked for there, in milliseconds: until the next round of the sweeper marks it, and as long as a
+/// client tries to come back from then on.
+const COMES_BACK_MS: i64 = node::HEARTBEAT.as_millis() as i64 + RECONNECT_WINDOW_MS as i64;
 
 /// The most bytes of a page's metadata that are stored while the disk is low. Calls go on then, whatever their partner stores.
 const LOW_DISK_METADATA_BYTES: usize = 1024;

@@ -5,11 +5,11 @@ use colloquy_accounts::{
     Tenant,
     storage::{self, Sum},
 };
-use colloquy_kernel::Base;
+use colloquy_kernel::{Base, Kernel, node};
 use colloquy_store::StoreError;
 
 use super::{
-    ended::{self, Held},
+    ended::{self, Held, Reached},
     error::DeleteError,
 };
 
@@ -49,21 +49,28 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
 /// Deletes a call that is over, of the tenant or, where that is `None`, of any partner. Its transcript and metadata go with it and release
 /// their bytes. Deliveries of its webhook have a payload of their own, go on and count; records of its usage stay.
 ///
-/// The outcome of a call that was presumed lost and is deleted before its node is heard again is not stored.
+/// The outcome of a call that was presumed lost and is deleted before its node is heard again is not stored. One whose node is heard runs on, and is
+/// not deleted.
 pub(super) async fn delete(
-    base: &Base,
+    kernel: &Kernel,
     tenant: Option<&Tenant>,
     id: &str,
 ) -> Result<(), DeleteError> {
-    let held = Held::now(base).await?;
-    match ended::is_over(base.store.db(), tenant, id, held).await? {
+    let held = Held::now(kernel).await?;
+    let reached = Reached {
+        tenant,
+        id,
+        held,
+        lost_before: node::lost_before(kernel).await?,
+    };
+    match ended::is_over(kernel.store.db(), reached).await? {
         None => return Err(DeleteError::Unknown),
         Some(false) => return Err(DeleteError::Open),
-        // No call that is over begins again.
+        // No call that is over begins again, unless its node is heard at this moment.
         Some(true) => {}
     }
-    let transaction = base.store.begin().await?;
-    let deleted = ended::delete(&transaction, tenant, id, held).await?;
+    let transaction = kernel.store.begin().await?;
+    let deleted = ended::delete(&transaction, reached).await?;
     let call = deleted.ok_or(DeleteError::Unknown)?;
     storage::release(&transaction, &call.partner, Sum::Texts, call.bytes).await?;
     transaction.commit().await?;

@@ -13,7 +13,7 @@ use colloquy_http::{
     ApiError, Arrival, Listing, PageQuery,
     extract::{ApiPath, ClientNetwork, key_text},
 };
-use colloquy_kernel::{router::DescribedRouter, routes};
+use colloquy_kernel::{node, router::DescribedRouter, routes};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -174,7 +174,8 @@ pub(crate) async fn list_calls(
         created_from: filter.created_from.map(Timestamp::as_millisecond),
         created_before: filter.created_before.map(Timestamp::as_millisecond),
     };
-    let rows = store::list(calls.store.db(), filter, &page.slice()).await?;
+    let lost_before = node::expected_lost_before(&calls.kernel);
+    let rows = store::list(calls.store.db(), lost_before, filter, &page.slice()).await?;
     let listed = page.of(rows, |row| row.id.clone());
     let list = view::list(&calls, &listed.entries, listed.next_cursor)?;
     Ok((listed.links, Json(list)))
@@ -249,7 +250,7 @@ pub(crate) async fn delete_call(
         return Err(ApiError::forbidden(message));
     }
     let tenant = principal.own_tenant();
-    purge::delete(&calls, tenant.as_ref(), bare(&id)).await?;
+    purge::delete(&calls.kernel, tenant.as_ref(), bare(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -266,10 +267,11 @@ async fn find(calls: &Calls, payer: &Payer, id: &str) -> Result<CallRow, ApiErro
     }
     let id = bare(id);
     let db = calls.store.db();
+    let lost_before = node::expected_lost_before(&calls.kernel);
     let quota = payer.quota().map(|quota| quota.id.as_str());
     let row = match payer.principal().own_tenant() {
-        Some(tenant) => store::find(db, &tenant, quota, id).await?,
-        None => store::load(db, id).await?,
+        Some(tenant) => store::find(db, lost_before, &tenant, quota, id).await?,
+        None => store::load(db, lost_before, id).await?,
     };
     row.ok_or_else(call_not_found)
 }

@@ -113,14 +113,32 @@ impl CallRow {
     }
 }
 
-const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, character_bytes, ended_bytes, \
+/// The columns of a call besides its state.
+const COLUMNS: &str = "id, partner, character_reference, character_json, character_params, character_bytes, ended_bytes, \
                        silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
                        server_runtime_seconds, transcript, metadata, created_at, updated_at";
 
 /// The same without what may be long and no list shows.
-const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, character_bytes, \
+const LISTED: &str = "id, partner, character_reference, '' AS character_json, '' AS character_params, character_bytes, \
                       ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, \
                       call_seconds, server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
+
+/// The SQL that is true for a call that was presumed lost and runs on: its node lives, as [`node::LIVING`] has it, and has not said how the call
+/// ended, which would have replaced the presumption.
+pub(super) fn runs_on() -> String {
+    format!(
+        "(COALESCE(error_code, '') = '{NODE_LOST}' AND COALESCE(node_id, '') IN ({}))",
+        node::LIVING
+    )
+}
+
+/// The SQL of a call's state as it is shown: that of before for one that [`runs_on`].
+fn shown_state() -> String {
+    format!(
+        "CASE WHEN NOT {} THEN state WHEN ongoing_at IS NULL THEN 'starting' ELSE 'ongoing' END",
+        runs_on()
+    )
+}
 
 /// The bytes of the characters and parameters of calls of publishable keys that have not begun.
 #[derive(Debug, sqlx::FromRow)]
@@ -173,7 +191,7 @@ pub(super) async fn insert(
         "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, webhook_url, \
          expires_at, created_at, updated_at, quota, character_reference, page_key, character_bytes, page_network) \
          VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13) \
-         RETURNING {COLUMNS}"
+         RETURNING state, {COLUMNS}"
     );
     let character = serde_json::to_string(&*new.character).map_err(StoreError::other)?;
     let params = serde_json::to_string(&new.character_params).map_err(StoreError::other)?;
@@ -205,17 +223,21 @@ pub(super) async fn insert(
     Ok((row, bytes))
 }
 
-/// A call of a partner, and of one of its quotas alone when that asks.
+/// A call of a partner, and of one of its quotas alone when that asks. `lost_before` is the time since which living nodes were heard.
 pub(super) async fn find(
     db: &impl Executor,
+    lost_before: i64,
     tenant: &Tenant,
     quota: Option<&str>,
     id: &str,
 ) -> Result<Option<CallRow>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM calls WHERE id = $1 AND partner = $2 AND (CAST($3 AS TEXT) IS NULL OR quota = $3)"
+        "SELECT {} AS state, {COLUMNS} FROM calls \
+         WHERE id = $2 AND partner = $3 AND (CAST($4 AS TEXT) IS NULL OR quota = $4)",
+        shown_state()
     );
     let values = [
+        lost_before.into(),
         id.into(),
         tenant.partner().as_str().into(),
         quota.map(str::to_owned).into(),
@@ -240,18 +262,24 @@ pub(super) struct CallFilter {
     pub(super) created_before: Option<i64>,
 }
 
-/// A part of the calls, newest first: ids sort by their time.
+/// A part of the calls, newest first: ids sort by their time. `lost_before` is the time since which living nodes were heard.
 pub(super) async fn list(
     db: &impl Executor,
+    lost_before: i64,
     filter: CallFilter,
     slice: &Slice,
 ) -> Result<Vec<CallRow>, StoreError> {
-    let mut sql = format!("SELECT {LISTED} FROM calls WHERE TRUE");
-    let mut values: Vec<colloquy_store::Value> = Vec::new();
+    let state = shown_state();
+    let mut sql = format!("SELECT {state} AS state, {LISTED} FROM calls WHERE TRUE");
+    let mut values: Vec<colloquy_store::Value> = vec![lost_before.into()];
+    let of_state = format!("{state} =");
     let conditions: [(&str, Option<colloquy_store::Value>); 6] = [
         ("partner =", filter.partner.map(Into::into)),
         ("quota =", filter.quota.map(Into::into)),
-        ("state =", filter.state.map(|state| state.as_str().into())),
+        (
+            of_state.as_str(),
+            filter.state.map(|state| state.as_str().into()),
+        ),
         ("character_reference =", filter.character.map(Into::into)),
         ("created_at >=", filter.created_from.map(Into::into)),
         ("created_at <", filter.created_before.map(Into::into)),
@@ -267,9 +295,16 @@ pub(super) async fn list(
 }
 
 /// A call by its id alone, for those who hold a valid signature or an admin key.
-pub(super) async fn load(db: &impl Executor, id: &str) -> Result<Option<CallRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM calls WHERE id = $1");
-    db.fetch_one(statement(sql, [id.into()])).await
+/// `lost_before` is the time since which living nodes were heard.
+pub(super) async fn load(
+    db: &impl Executor,
+    lost_before: i64,
+    id: &str,
+) -> Result<Option<CallRow>, StoreError> {
+    let state = shown_state();
+    let sql = format!("SELECT {state} AS state, {COLUMNS} FROM calls WHERE id = $2");
+    db.fetch_one(statement(sql, [lost_before.into(), id.into()]))
+        .await
 }
 
 /// Who placed a call, and what its character brings.
@@ -305,7 +340,7 @@ pub(super) async fn take(
 ) -> Result<Option<CallRow>, StoreError> {
     let sql = format!(
         "UPDATE calls SET taken_at = $5, node_id = $2, endpoint = $3, metadata = $4, updated_at = $5 \
-         WHERE id = $1 AND state = 'starting' AND taken_at IS NULL RETURNING {COLUMNS}"
+         WHERE id = $1 AND state = 'starting' AND taken_at IS NULL RETURNING state, {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -417,7 +452,7 @@ async fn end_where(
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
          ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, {CLEARED} \
-         WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
+         WHERE id = $1 AND {condition} RETURNING state, {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -432,19 +467,19 @@ async fn end_where(
     db.fetch_one(statement(sql, values)).await
 }
 
-/// The node that holds a call, if it lives and is not this one.
+/// The node that holds a call and is not this one.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct Holder {
     /// Its own origin, if its settings name one.
     pub(super) url: Option<String>,
 }
 
-/// Finds the living node that holds a call. A call that was presumed lost counts while its node lives.
+/// Finds the node that holds a call and was heard at `given_up_before` or later, on the database's clock. A call that was presumed lost counts, too.
 pub(super) async fn holder(
     db: &impl Executor,
     id: &str,
     own_node: &str,
-    lost_before: i64,
+    given_up_before: i64,
 ) -> Result<Option<Holder>, StoreError> {
     let sql = format!(
         "SELECT nodes.url AS url FROM calls JOIN nodes ON nodes.id = calls.node_id \
@@ -452,7 +487,7 @@ pub(super) async fn holder(
          AND (calls.state IN ('starting', 'ongoing') OR calls.error_code = '{NODE_LOST}')",
         node::LIVING
     );
-    let values = [lost_before.into(), id.into(), own_node.into()];
+    let values = [given_up_before.into(), id.into(), own_node.into()];
     db.fetch_one(statement(sql, values)).await
 }
 

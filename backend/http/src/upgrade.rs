@@ -5,7 +5,7 @@
 //! out there what is wrong.
 
 use axum::{
-    extract::{FromRequestParts as _, WebSocketUpgrade},
+    extract::{FromRequestParts as _, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -30,36 +30,30 @@ const FROM_PROXIES: [&str; 5] = [
 /// [`NoUpgrade`] for a request that asks for none, which is answered with 426.
 pub async fn upgrade(parts: &mut Parts) -> Result<WebSocketUpgrade, NoUpgrade> {
     let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await;
-    upgrade.map_err(|rejection| NoUpgrade::new(&parts.headers, &rejection.body_text()))
+    upgrade.map_err(|rejection| NoUpgrade::new(&parts.headers, &rejection))
 }
 
-/// A request that should open a WebSocket and asks for none. The answer is 426, which says what is missing and names the proxy that may have
-/// dropped it.
+/// A request that should open a WebSocket and asks for none. The answer is 426, which says what is missing and, where the upgrade itself is,
+/// names the proxy that may have dropped it.
 #[derive(Debug)]
 pub struct NoUpgrade {
     error: ApiError,
-    names_proxy: bool,
 }
 
 impl NoUpgrade {
-    fn new(headers: &HeaderMap, reason: &str) -> Self {
-        let proxy = proxy(headers);
-        let named = proxy.as_ref().map(|proxy| format!(" ({proxy})"));
-        let named = named.unwrap_or_default();
-        let message = format!(
-            "A WebSocket begins here, and the request is none: {reason}. If a browser sent it, a proxy{named} did not pass the headers \
-             Upgrade and Connection on; tell it to, with HTTP/1.1"
-        );
+    fn new(headers: &HeaderMap, rejection: &WebSocketUpgradeRejection) -> Self {
+        let reason = rejection.body_text();
+        let mut message = format!("A WebSocket begins here, and the request is none: {reason}");
+        if lacks_upgrade(rejection) {
+            let named = proxy(headers).map(|proxy| format!(" ({proxy})"));
+            let named = named.unwrap_or_default();
+            message.push_str(&format!(
+                ". If a browser sent it, a proxy{named} did not pass the headers Upgrade and Connection on; tell it to, with HTTP/1.1"
+            ));
+        }
         Self {
             error: ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message),
-            names_proxy: proxy.is_some(),
         }
-    }
-
-    /// Returns true if a proxy has left its name or its headers in the request.
-    #[must_use]
-    pub fn names_proxy(&self) -> bool {
-        self.names_proxy
     }
 
     /// Has the log tell of the request: with a warning, or for debugging where it was warned of such requests a moment ago.
@@ -90,6 +84,17 @@ impl IntoResponse for NoUpgrade {
     }
 }
 
+/// Returns true if what is missing is what proxies drop, or the version of HTTP that they speak unless told otherwise. They pass the headers
+/// of WebSockets on.
+fn lacks_upgrade(rejection: &WebSocketUpgradeRejection) -> bool {
+    matches!(
+        rejection,
+        WebSocketUpgradeRejection::InvalidConnectionHeader(_)
+            | WebSocketUpgradeRejection::InvalidUpgradeHeader(_)
+            | WebSocketUpgradeRejection::ConnectionNotUpgradable(_)
+    )
+}
+
 /// The name that a proxy gives itself, or the header that shows that there is one. What else stands in these headers is the visitor's.
 fn proxy(headers: &HeaderMap) -> Option<String> {
     let via = headers.get(header::VIA).and_then(|via| via.to_str().ok());
@@ -108,19 +113,23 @@ mod tests {
 
     use super::*;
 
-    fn refused(headers: &[(&'static str, &str)]) -> NoUpgrade {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
-        NoUpgrade::new(&headers.collect(), "no Upgrade")
+    /// The message of the answer to a request with these headers.
+    async fn message(headers: &[(&str, &str)]) -> String {
+        refused(headers).await.error.message
+    }
+
+    async fn refused(headers: &[(&str, &str)]) -> NoUpgrade {
+        let mut request = Request::builder();
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        upgrade(&mut parts).await.unwrap_err()
     }
 
     #[tokio::test]
     async fn a_plain_request_is_told_what_is_missing() {
-        let (mut parts, ()) = Request::new(()).into_parts();
-        let refused = upgrade(&mut parts).await.unwrap_err();
-        assert!(!refused.names_proxy());
-        let response = refused.into_response();
+        let response = refused(&[]).await.into_response();
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()["upgrade"], "websocket");
         assert_eq!(response.headers()["connection"], "upgrade");
@@ -129,10 +138,10 @@ mod tests {
         assert!(error.source.is_none());
     }
 
-    #[test]
-    fn a_request_that_the_log_was_warned_of_before_is_told_the_same() {
+    #[tokio::test]
+    async fn a_request_that_the_log_was_warned_of_before_is_told_the_same() {
         for may_warn in [true, false] {
-            let response = refused(&[]).logged(may_warn).into_response();
+            let response = refused(&[]).await.logged(may_warn).into_response();
             let error = response.extensions().get::<ApiError>().unwrap();
             let source = error.source.as_ref().unwrap();
             assert_eq!(source.to_string(), error.message);
@@ -140,23 +149,39 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_request_without_an_upgrade_names_the_proxy_that_dropped_it() {
-        let via = refused(&[("x-real-ip", "192.0.2.9"), ("via", "1.1 edge.example")]);
-        assert!(via.names_proxy());
-        let message = via.error.message;
+    #[tokio::test]
+    async fn a_request_without_an_upgrade_names_the_proxy_that_dropped_it() {
+        let via = message(&[("x-real-ip", "192.0.2.9"), ("via", "1.1 edge.example")]).await;
         assert!(
-            message.contains("a proxy (1.1 edge.example) did not pass"),
-            "{message}"
+            via.contains("a proxy (1.1 edge.example) did not pass"),
+            "{via}"
         );
-        let message = refused(&[("x-forwarded-for", "192.0.2.9")]).error.message;
-        assert!(
-            message.contains("(which sent x-forwarded-for)"),
-            "{message}"
-        );
-        let message = refused(&[]).error.message;
-        assert!(message.contains("a proxy did not pass"), "{message}");
+        let shown = message(&[("x-forwarded-for", "192.0.2.9")]).await;
+        assert!(shown.contains("(which sent x-forwarded-for)"), "{shown}");
+        let none = message(&[]).await;
+        assert!(none.contains("a proxy did not pass"), "{none}");
         let long = "v".repeat(5_000);
-        assert!(refused(&[("via", &long)]).error.message.len() < 500);
+        assert!(message(&[("via", &long)]).await.len() < 500);
+    }
+
+    #[tokio::test]
+    async fn no_proxy_is_blamed_for_what_proxies_pass_on() {
+        let upgrade = [
+            ("via", "1.1 edge.example"),
+            ("connection", "upgrade"),
+            ("upgrade", "websocket"),
+        ];
+        let with_key = [
+            &upgrade[..],
+            &[("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA==")],
+        ]
+        .concat();
+        for (headers, missing) in [
+            (&upgrade[..], "`Sec-WebSocket-Key` header missing"),
+            (&with_key[..], "`Sec-WebSocket-Version` header"),
+        ] {
+            let told = message(headers).await;
+            assert!(told.contains(missing) && !told.contains("proxy"), "{told}");
+        }
     }
 }

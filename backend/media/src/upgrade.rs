@@ -24,12 +24,8 @@ where
             Ok(upgrade) => return Ok(Self(upgrade)),
             Err(refused) => refused,
         };
-        // Anybody can send one that names no proxy, and hides no warning of one.
-        let subject = match refused.names_proxy() {
-            true => "a session that a proxy passed on without its upgrade",
-            false => "a session without an upgrade",
-        };
-        let may_warn = Media::from_ref(state).limits.may_warn(subject);
+        let media = Media::from_ref(state);
+        let may_warn = media.limits.may_warn("a session without an upgrade");
         Err(refused.logged(may_warn).into_response())
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use rustix::{
     param::page_size,
-    process::{Resource, Rlimit, getrlimit, setrlimit},
+    process::{Resource, Rlimit, getrlimit, getuid, setrlimit},
 };
 use serde::Serialize;
 
@@ -104,6 +104,12 @@ const PROGRAM_FILES: u64 = 64;
 /// How many threads and processes the server's user may have once a child is there. Where system calls cannot be filtered, this bounds what a
 /// child can start; an administrator is exempt of it.
 pub(super) const MOST_THREADS: u64 = 4_096;
+
+/// Returns true if the system bounds how many threads and processes helper programs start: those of an administrator are not counted.
+#[must_use]
+pub fn bounds_processes() -> bool {
+    !getuid().is_root()
+}
 
 /// Takes away what decoding does not need, for good. What the kernel lacks for that is told at the start of the server.
 fn confine_decoder(limits: &ChildLimits) -> anyhow::Result<()> {

@@ -1,9 +1,12 @@
 //! Programs of this machine that a capability keeps, such as synthesizers. What they are given was written by strangers, so they are started by a
-//! thread that is confined, and inherit that: they read what belongs to the system, write no files, and have no network.
+//! thread that is confined, and inherit that: they read what belongs to the system, write no files, and have no network. What they start themselves
+//! ends with the server at the latest, however that ends ([`Group`]).
 
 use std::{
     env, fs, io,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
+    process::Stdio,
     sync::{Mutex, PoisonError, mpsc},
     thread,
 };
@@ -37,12 +40,53 @@ struct Launch {
     started: mpsc::SyncSender<io::Result<Child>>,
 }
 
+/// What the keeper of a group does: it waits until nobody holds the other end of its standard input, and kills the group. A supervisor that stops
+/// the server may signal each of its processes.
+const KEEPER: &str = "trap '' HUP INT TERM; read -r _; kill -s KILL 0";
+
+/// A process group, which programs are started in and cannot leave. Its leader kills all of it when this is dropped, or when this process has ended.
+#[derive(Debug)]
+struct Group {
+    keeper: std::process::Child,
+    id: i32,
+}
+
+impl Group {
+    fn begin() -> io::Result<Self> {
+        let keeper = std::process::Command::new("/bin/sh")
+            .args(["-c", KEEPER])
+            .env_clear()
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        // Whoever asks for a program is not to hear that this one is not there.
+        let keeper = keeper.map_err(|error| io::Error::other(format!("/bin/sh: {error}")))?;
+        let id = i32::try_from(keeper.id()).map_err(io::Error::other)?;
+        Ok(Self { keeper, id })
+    }
+
+    /// Returns false if somebody has ended the keeper.
+    fn is_kept(&mut self) -> bool {
+        matches!(self.keeper.try_wait(), Ok(None))
+    }
+}
+
+/// The confined thread, and the group of what it starts.
+#[derive(Debug)]
+struct Starter {
+    launches: mpsc::Sender<Launch>,
+    group: Group,
+}
+
 /// Starts programs by a confined thread.
 #[derive(Debug)]
 pub struct Launcher {
     programs: Vec<PathBuf>,
     readable: Vec<PathBuf>,
-    thread: Mutex<Option<mpsc::Sender<Launch>>>,
+    starter: Mutex<Option<Starter>>,
 }
 
 impl Launcher {
@@ -53,7 +97,7 @@ impl Launcher {
         Self {
             programs: programs.iter().map(PathBuf::from).collect(),
             readable,
-            thread: Mutex::default(),
+            starter: Mutex::default(),
         }
     }
 
@@ -71,6 +115,8 @@ impl Launcher {
             command.envs(env::var_os(name).map(|value| (name, value)));
         }
         prepare(&mut command);
+        let (launches, group) = self.starter()?;
+        command.process_group(group);
         let (started, start) = mpsc::sync_channel(1);
         let launch = Launch {
             command,
@@ -78,24 +124,23 @@ impl Launcher {
             started,
         };
         let gone = || io::Error::other("the thread that starts programs is gone");
-        self.thread()?.send(launch).map_err(|_| gone())?;
+        launches.send(launch).map_err(|_| gone())?;
         let child = start.recv().map_err(|_| gone())??;
         // The thread may not; nobody has given the program anything to read yet.
         bound(&child)?;
         Ok(child)
     }
 
-    /// The thread, which is started unless it is there.
-    fn thread(&self) -> io::Result<mpsc::Sender<Launch>> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = &*thread {
-            return Ok(thread.clone());
-        }
-        let begun = self.begin()?;
-        Ok(thread.insert(begun).clone())
+    /// Returns the thread, which is started unless it is there, and the group of what it starts.
+    fn starter(&self) -> io::Result<(mpsc::Sender<Launch>, i32)> {
+        let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = starter.take_if(|starter| starter.group.is_kept());
+        let kept = kept.map_or_else(|| self.begin(), Ok)?;
+        let kept = starter.insert(kept);
+        Ok((kept.launches.clone(), kept.group.id))
     }
 
-    fn begin(&self) -> io::Result<mpsc::Sender<Launch>> {
+    fn begin(&self) -> io::Result<Starter> {
         let hidden = hidden();
         let mut readable = systems(&hidden);
         for program in &self.programs {
@@ -106,13 +151,18 @@ impl Launcher {
             );
         }
         readable.extend(named(&self.readable, &hidden));
+        let group = Group::begin()?;
+        let whom = Confined::Launcher {
+            readable,
+            group: group.id,
+        };
         let (launches, launch) = mpsc::channel::<Launch>();
         let (ready, confined) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("launcher".to_owned())
             .spawn(move || {
                 // What the kernel lacks is told at the start of the server.
-                let is_confined = confine(&Confined::Launcher { readable }).map(|_| ());
+                let is_confined = confine(&whom).map(|_| ());
                 let may_begin = is_confined.is_ok();
                 let waits = ready.send(is_confined).is_ok();
                 if may_begin && waits {
@@ -120,7 +170,7 @@ impl Launcher {
                 }
             })?;
         confined.recv().map_err(io::Error::other)??;
-        Ok(launches)
+        Ok(Starter { launches, group })
     }
 }
 
@@ -133,8 +183,8 @@ impl Launch {
 }
 
 /// Bounds what a process may take, and what it starts, which inherits each limit for itself. The filter of the thread lets a program that was
-/// taken over start others, as the thread does; the number of threads bounds them, of which an administrator is exempt. The system, when it
-/// has no memory left, ends all of them before the server.
+/// taken over start others, as the thread does; the number of threads bounds them, of which an administrator is exempt, and they end with their
+/// [`Group`]. The system, when it has no memory left, ends all of them before the server.
 fn bound(child: &Child) -> io::Result<()> {
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     let Some(pid) = pid.and_then(Pid::from_raw) else {
@@ -188,7 +238,9 @@ pub fn program_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Stdio;
+    use std::time::Duration;
+
+    use tokio::{io::AsyncReadExt as _, time::timeout};
 
     use super::*;
 
@@ -250,5 +302,46 @@ mod tests {
             assert_eq!(limit(name), Some(most), "{name}: {limits}");
         }
         assert_eq!(file("oom_score_adj").trim(), "1000");
+    }
+
+    /// A program that was taken over can start others, as this shell does (`vfork`).
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_ends_with_the_launcher() {
+        let launcher = Launcher::new(&["/bin/dash"], vec![]);
+        let start = |command: &mut Command| {
+            command
+                .args(["-c", "/bin/dash -c 'echo here; exec sleep 600'; :"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null());
+        };
+        let mut child = launcher.start(Path::new("/bin/dash"), start).unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let mut told = [0; 5];
+        output.read_exact(&mut told).await.unwrap();
+        assert_eq!(&told, b"here\n");
+        child.kill().await.unwrap();
+        drop(launcher);
+        // The pipe ends with the last process that has it.
+        let mut rest = Vec::new();
+        let ended = timeout(Duration::from_secs(10), output.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "it runs on");
+    }
+
+    #[tokio::test]
+    async fn a_group_whose_keeper_was_ended_is_followed_by_another() {
+        let launcher = Launcher::new(&["true"], vec![]);
+        let run = async || {
+            let child = launcher.start(Path::new("true"), |_| ());
+            child.unwrap().wait().await.unwrap().success()
+        };
+        assert!(run().await);
+        {
+            let mut starter = launcher.starter.lock().unwrap();
+            let keeper = &mut starter.as_mut().unwrap().group.keeper;
+            keeper.kill().unwrap();
+            keeper.wait().unwrap();
+        }
+        assert!(run().await);
     }
 }

@@ -31,7 +31,7 @@ use std::{
 };
 
 pub use self::{
-    confine::{Protection, hide_memory, missing},
+    confine::{Protection, hide_memory, missing, withhold_descriptors},
     launcher::{Launcher, PROGRAM_CPU_SECONDS, program_on_path},
     private::{hidden_around, hide, readable_around},
     program::{Program, ProgramEnd, ProgramOutput},

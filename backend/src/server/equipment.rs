@@ -1,5 +1,5 @@
 //! What this machine lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
-//! programs starts all the same.
+//! programs starts all the same. So does one that root runs.
 
 use std::{path::Path, time::Duration};
 
@@ -13,6 +13,7 @@ use crate::{
         ProviderError, ProviderErrorKind,
         embedded::{ESPEAK, POCKETSPHINX},
     },
+    sandbox::child::bounds_processes,
 };
 
 /// How long a program may take to show that it is there.
@@ -23,6 +24,9 @@ pub(super) async fn report(app: App) {
     let providers = &app.providers;
     let config = &app.config;
     let models = config.inference.models_folder(&config.store.dir);
+    if let Some(lack) = process_lack(bounds_processes()) {
+        tracing::warn!("{lack}");
+    }
     // A neural voice gets its phonemes from espeak-ng; a service elsewhere is not asked.
     if config.synthesizer.base_url.is_none() {
         let checked = timeout(PATIENCE, providers.synthesizer.check()).await;
@@ -66,6 +70,13 @@ pub(super) async fn report(app: App) {
             "videos of platforms are not read: {failure}; `pipx upgrade yt-dlp` gets the newest one"
         ),
     }
+}
+
+/// Returns what is missing where processes of helper programs are not bounded.
+fn process_lack(is_bounded: bool) -> Option<&'static str> {
+    let lack = "the server runs as root, whose processes the system does not count: a helper program that is taken over can use up all process ids \
+                of this machine. Run the server as a user of its own";
+    (!is_bounded).then_some(lack)
 }
 
 /// Returns why no character can speak.
@@ -180,6 +191,16 @@ mod tests {
                 .unwrap()
                 .contains("`colloquy models pull`")
         );
+    }
+
+    #[test]
+    fn a_server_of_root_is_told_to_run_as_another_user() {
+        let lack = process_lack(false).unwrap();
+        assert!(
+            lack.contains("runs as root") && lack.contains("a user of its own"),
+            "{lack}"
+        );
+        assert_eq!(process_lack(true), None);
     }
 
     #[test]

@@ -184,8 +184,9 @@ async fn a_call_that_was_presumed_lost_is_kept_for_the_outcome_of_its_node() {
         let (acme, _) = server.acme_and_other().await;
         let path = ended_call(&server, &acme, None).await;
         let id = path.trim_start_matches("/v2/calls/");
-        let lost =
-            format!("UPDATE calls SET state = 'error', error_code = 'NODE_LOST' WHERE id = '{id}'");
+        let lost = format!(
+            "UPDATE calls SET state = 'error', error_code = 'NODE_LOST', node_id = 'gone' WHERE id = '{id}'"
+        );
         server.app.store.db().execute(lost).await.unwrap();
         let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
         for passed in [0, 9] {

@@ -66,7 +66,6 @@ async fn a_client_that_comes_to_another_node_is_sent_to_the_one_that_holds_the_c
         let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
         let asked = node("asked").without_worker().start().await;
         let (acme, _) = asked.acme_and_other().await;
-        let mut last = None;
         for origin in [Some(NODE), None] {
             let holder = node(if origin.is_some() { "known" } else { "unknown" });
             let holder = holder.config(|config| {
@@ -82,11 +81,69 @@ async fn a_client_that_comes_to_another_node_is_sent_to_the_one_that_holds_the_c
             for token in [Some("token"), None] {
                 assert_eq!(answers(&url, token).await, expected, "{token:?}");
             }
-            last = Some((holder, url));
         }
-        // Nobody goes on with it: its node is dead.
-        let (_holder, url) = last.unwrap();
+    }
+}
+
+/// The node may be frozen, or cut off from the database, and live all the same.
+#[tokio::test]
+async fn a_call_whose_node_is_presumed_lost_is_looked_for_there_while_its_client_comes_back() {
+    for database in TestDatabase::both().await {
+        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+        let asked = node("asked").without_worker().start().await;
+        let (acme, _) = asked.acme_and_other().await;
+        let holder = node("holder").config(|config| {
+            config.http.node_url = Some(NODE.parse().unwrap());
+        });
+        let holder = holder.idle().await;
+        let (path, url) = call(&asked, &acme).await;
+        calls::take(&holder.calls, bare(&path), None)
+            .await
+            .unwrap()
+            .unwrap();
+        let expected = sent_on(Some(at_node(&path, &url)));
+        let sends_on = async |when: &str| {
+            for token in [Some("token"), None] {
+                assert_eq!(answers(&url, token).await, expected, "{when}, {token:?}");
+            }
+        };
         clock.advance(Duration::from_secs(31));
+        sends_on("before the sweeper").await;
+        calls::sweep(&asked.app.calls).await.unwrap();
+        assert_eq!(state(&asked, &acme, &path).await, "error");
+        sends_on("presumed lost").await;
+        clock.advance(Duration::from_secs(30));
+        sends_on("as long as a client tries").await;
+        node::heartbeat(&holder.kernel).await.unwrap();
+        clock.advance(Duration::from_secs(29));
+        sends_on("it lives").await;
+        // Nobody goes on with it.
+        clock.advance(Duration::from_secs(37));
+        let mut socket = Socket::open(&url).await.unwrap();
+        socket.resume("token").await.unwrap();
+        let refusal = socket.refusal().await.unwrap();
+        assert_eq!(refusal, refused(CloseCode::CallNotFound));
+    }
+}
+
+/// Nobody waits for a node that is known to be dead: another process has its folder.
+#[tokio::test]
+async fn a_call_of_a_process_that_is_dead_is_over_for_its_client() {
+    for database in TestDatabase::both().await {
+        let node = |name: &str| TestApp::builder(&database).node(name).without_worker();
+        let asked = node("asked").start().await;
+        let (acme, _) = asked.acme_and_other().await;
+        let (path, url) = call(&asked, &acme).await;
+        {
+            let dead = node("holder").idle().await;
+            calls::take(&dead.calls, bare(&path), None)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(answers(&url, Some("token")).await, sent_on(None));
+        }
+        let _next = node("holder").idle().await;
         let mut socket = Socket::open(&url).await.unwrap();
         socket.resume("token").await.unwrap();
         let refusal = socket.refusal().await.unwrap();

@@ -283,6 +283,14 @@ pub async fn lost_before(kernel: &Kernel) -> Result<i64, StoreError> {
     Ok(kernel.node.pulse().lost_before(now, instant))
 }
 
+/// Returns [`lost_before`] without asking the database, for what is only shown.
+#[must_use]
+pub fn expected_lost_before(kernel: &Kernel) -> i64 {
+    let now = expected_database_now_ms(kernel);
+    let instant = kernel.clock.instant();
+    kernel.node.pulse().lost_before(now, instant)
+}
+
 /// Returns the database's time, in milliseconds since 1970, without asking: that of the last heartbeat and what has passed
 /// since. A jump of its clock shows with the next heartbeat.
 #[must_use]

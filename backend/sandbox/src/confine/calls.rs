@@ -239,8 +239,12 @@ pub(super) fn filter(whom: &Confined, process: i32) -> Checked<BpfProgram> {
                 network(&mut allowed)?;
             }
         }
-        Confined::Launcher { .. } => {
+        Confined::Launcher { group, .. } => {
             program(&mut allowed)?;
+            // What is started enters the group, and can enter no other.
+            let group = u64::from(group.cast_unsigned());
+            let enters = [(0, SeccompCmpOp::Eq, 0), (1, SeccompCmpOp::Eq, group)];
+            allowed.when(libc::SYS_setpgid, &enters)?;
             // What may be written is for the domain to say: the output of some programs is a device that is opened.
             allowed.all(&[libc::SYS_openat, libc::SYS_pidfd_open]);
             allowed.all(legacy::OPEN.as_slice());

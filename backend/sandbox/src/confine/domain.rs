@@ -100,7 +100,7 @@ fn restrict(whom: &Confined) -> Result<LandlockStatus, RulesetError> {
     let (readable, port): (&[PathBuf], _) = match whom {
         Confined::Decoder => (&[], None),
         Confined::Program { readable, port } => (readable, *port),
-        Confined::Launcher { readable } => (readable, None),
+        Confined::Launcher { readable, .. } => (readable, None),
     };
     if !matches!(whom, Confined::Decoder) {
         let read = AccessFs::from_read(NEWEST);

@@ -15,6 +15,9 @@ use rustix::process::{DumpableBehavior, getpid, set_dumpable_behavior};
 
 pub(crate) use self::domain::{SYSTEM, installation, named, systems};
 
+/// The first descriptor that is no standard stream.
+const FIRST_OF_OTHERS: i32 = 3;
+
 /// Who is confined.
 #[derive(Debug, Clone)]
 pub(crate) enum Confined {
@@ -26,8 +29,8 @@ pub(crate) enum Confined {
         port: Option<u16>,
     },
     /// A thread that starts programs which are not ours. They read files below these paths, write to nothing but their pipes and devices
-    /// that forget, and have no network.
-    Launcher { readable: Vec<PathBuf> },
+    /// that forget, and have no network. They are in this process group, and stay there.
+    Launcher { readable: Vec<PathBuf>, group: i32 },
 }
 
 /// A protection that this kernel does not have.
@@ -107,6 +110,12 @@ pub(crate) fn filter_calls(whom: &Confined) -> io::Result<Option<Protection>> {
 /// When the system refuses it.
 pub fn hide_memory() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Keeps what this process was started with, its standard streams aside, from the programs that it starts. A supervisor may have left open what
+/// they are not to read, and a domain holds for what is opened from then on. To be called before anything else is open, since it holds for that, too.
+pub fn withhold_descriptors() {
+    close_fds::set_fds_cloexec(FIRST_OF_OTHERS, &[]);
 }
 
 /// The protections that this kernel does not have, as found out by a thread that confined itself and ended.

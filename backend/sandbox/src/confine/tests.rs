@@ -16,6 +16,7 @@ use crate::child::{ChildLimits, ProgramArguments, become_program};
 
 const PROCESS: i32 = 4_711;
 const OTHER: u64 = 42;
+const GROUP: i32 = 4_712;
 const ALLOWED: u32 = 0x7fff_0000;
 const REFUSED: u32 = 0x0005_0000 | libc::ENOSYS.cast_unsigned();
 /// The numbers of the kernel's architectures, as it tells them to filters.
@@ -66,6 +67,7 @@ fn everybody() -> [(&'static str, BpfProgram); 4] {
     };
     let launcher = Confined::Launcher {
         readable: Vec::new(),
+        group: GROUP,
     };
     [
         ("decoder", Confined::Decoder),
@@ -120,6 +122,8 @@ fn nobody_reaches_other_processes_or_changes_files() {
             libc::SYS_setns,
             libc::SYS_setrlimit,
             libc::SYS_setuid,
+            libc::SYS_setsid,
+            libc::SYS_setpgid,
             libc::SYS_seccomp,
             libc::SYS_getpid + X32,
             libc::SYS_ptrace + X32,
@@ -129,6 +133,14 @@ fn nobody_reaches_other_processes_or_changes_files() {
         refused(libc::SYS_kill, &[OTHER, 9]);
         refused(libc::SYS_kill, &[u64::MAX, 9]);
         refused(libc::SYS_tgkill, &[OTHER, OTHER, 9]);
+        // A group of its own, and that of another.
+        for (process, group) in [
+            (0, own),
+            (0, OTHER),
+            (OTHER, u64::from(GROUP.cast_unsigned())),
+        ] {
+            refused(libc::SYS_setpgid, &[process, group]);
+        }
         // A process as `fork` makes it.
         refused(libc::SYS_clone, &[libc::SIGCHLD as u64]);
         refused(libc::SYS_prlimit64, &[OTHER, 0, 0, 1]);
@@ -174,6 +186,7 @@ fn each_has_what_it_needs_alone() {
     let cut = libc::O_TRUNC as u64;
     let temporary = libc::O_TMPFILE as u64;
     let folder = (libc::O_DIRECTORY | libc::O_CLOEXEC) as u64;
+    let group = u64::from(GROUP.cast_unsigned());
     let starts = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as u64;
     for (call, arguments, who) in [
         (open_at, vec![0, 0, read], [false, true, true, true]),
@@ -184,6 +197,11 @@ fn each_has_what_it_needs_alone() {
         (open_at, vec![0, 0, temporary], [false, false, false, true]),
         (libc::SYS_execve, vec![], [false, true, true, true]),
         (libc::SYS_clone, vec![starts], [false, false, false, true]),
+        (
+            libc::SYS_setpgid,
+            vec![0, group],
+            [false, false, false, true],
+        ),
         (libc::SYS_socket, vec![2, 1, 0], [false, false, true, false]),
         (
             libc::SYS_socket,
