@@ -48,7 +48,7 @@ pub use self::{
     failure::{UpstreamFailure, failure},
     frame::Frame,
     reasoning::Reasoning,
-    references::UnknownItem,
+    references::{Before, Found, UnresolvedItem},
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},
