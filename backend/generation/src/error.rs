@@ -37,6 +37,15 @@ pub(super) enum PrepareError {
         field: &'static str,
         name: String,
     },
+    /// The model does something else.
+    #[error("{field}: {name} {what}")]
+    OtherModel {
+        /// The field that names it.
+        field: &'static str,
+        name: String,
+        /// What it does, and where it is asked.
+        what: &'static str,
+    },
     /// What stands for the character is none.
     #[error(transparent)]
     NoCharacter(#[from] InvalidCharacter),
@@ -96,6 +105,9 @@ impl From<PrepareError> for ApiError {
             PrepareError::UnknownModel { field, name } => {
                 Self::invalid(field, format!("there is no model {name}"))
                     .with_code("model_not_found")
+            }
+            PrepareError::OtherModel { field, name, what } => {
+                Self::invalid(field, format!("{name} {what}")).with_code("unsupported_model")
             }
             PrepareError::NoCharacter(invalid) => {
                 let error = Self::from(invalid);

@@ -574,6 +574,29 @@ async fn embeddings_are_those_of_the_public_api_and_cost_what_they_use() {
     })
     .await;
 
+    // A model that does something else is not unknown.
+    let refused = ask(json!({"model": "builtin/extractive", "input": "a"}));
+    let refused = refused.await.expect(400);
+    assert_eq!(refused["error"]["code"], "unsupported_model", "{refused}");
+    for (path, body) in [
+        (
+            "/v3/chat/completions",
+            json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]}),
+        ),
+        (
+            "/v3/responses",
+            json!({"model": "builtin/extractive", "fallback_model": model, "input": "Hi"}),
+        ),
+    ] {
+        let refused = app.post(&quota.key, path, body).await.expect(400);
+        assert_eq!(refused["error"]["code"], "unsupported_model", "{refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("all-embedder makes embeddings"),
+            "{message}"
+        );
+    }
+
     for (body, status, field) in [
         (json!({"model": "none", "input": "a"}), 400, "model"),
         (
