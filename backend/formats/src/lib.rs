@@ -8,6 +8,7 @@
 //! [`sse::Parser`].
 
 mod api;
+mod client_calls;
 mod compact;
 mod conversation;
 mod encode;
