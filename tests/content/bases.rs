@@ -32,6 +32,7 @@ mod complaints;
 mod contract;
 mod crashes;
 mod damage;
+mod embeddings;
 mod histories;
 mod locks;
 mod memory;

@@ -1,18 +1,13 @@
 //! The conversation in a request: what was said, what is put in front of it, and how much of it there is.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{
-    FormatError, ModelApi, Object, Request,
+    FormatError, ModelApi, Object, Request, client_calls,
     fields::{entries, str_of},
     items, messages,
 };
 
-/// The items in which a model calls a client's tool, and those in which the client answers.
-const CALLS: [&str; 2] = ["function_call", "custom_tool_call"];
-const OUTPUTS: [&str; 2] = ["function_call_output", "custom_tool_call_output"];
 /// What a picture counts, in tokens: more than the public models of today make of one at high detail.
 const IMAGE_TOKENS: u64 = 2_048;
 /// What a file, a sound or a film counts, in tokens. What it really takes is known to the model alone.
@@ -85,9 +80,9 @@ impl Request {
         self.history.extend(behind);
     }
 
-    /// Refuses outputs of tools whose calls do not stand before them in the conversation, which no model takes, and calls in a chat
-    /// completion that the user's next message leaves without an output. Where an item stands for a part of the conversation, the calls
-    /// in that part are not known.
+    /// Refuses outputs of tools whose calls do not stand before them in the conversation, which no model takes, second outputs of a call in
+    /// a response, and calls in a chat completion that the user's next message leaves without an output. Where an item stands for a part of
+    /// the conversation, the calls in that part are not known.
     ///
     /// # Errors
     /// [`FormatError`] that names the output, or the call.
@@ -99,28 +94,14 @@ impl Request {
         if self.has_compactions() {
             return Ok(());
         }
-        let history = self.history.iter();
-        let mut calls: HashSet<&str> = history.filter_map(|item| call_id(item, CALLS)).collect();
-        for (index, item) in input.iter().enumerate() {
-            calls.extend(call_id(item, CALLS));
-            let Some(id) = call_id(item, OUTPUTS).filter(|id| !calls.contains(id)) else {
-                continue;
-            };
-            let later = input[index..].iter();
-            let mut later = later.filter_map(|item| call_id(item, CALLS));
-            let path = format!("{}.call_id", self.places.path(index));
-            return Err(messages::without_call(path, later.any(|it| it == id)));
-        }
-        Ok(())
+        client_calls::check(&self.history, input, &self.places)
     }
 
     /// Returns true if the conversation has a call of a client's tool or the output of one, so that a model reads more than its turns;
     /// responses only.
     #[must_use]
     pub fn has_calls(&self) -> bool {
-        let items = self.history.iter().chain(self.conversation());
-        let mut kinds = items.filter_map(|item| str_of(item.as_object()?, "type"));
-        kinds.any(|kind| CALLS.contains(&kind) || OUTPUTS.contains(&kind))
+        client_calls::any(self.history.iter().chain(self.conversation()))
     }
 
     /// The input as items, for storing; without what was put in front of it.
@@ -150,13 +131,6 @@ impl Request {
             ModelApi::Responses => entries(&self.body, "input"),
         }
     }
-}
-
-/// The call that an item of one of these types is, or answers.
-fn call_id<'a>(item: &'a Value, kinds: [&str; 2]) -> Option<&'a str> {
-    let item = item.as_object()?;
-    let kind = str_of(item, "type")?;
-    kinds.contains(&kind).then(|| str_of(item, "call_id"))?
 }
 
 fn turn_of(message: &Value) -> Option<ChatMessage> {

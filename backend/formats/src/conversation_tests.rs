@@ -50,6 +50,136 @@ fn an_output_has_its_call_in_the_conversation() {
 }
 
 #[test]
+fn each_answer_of_the_client_has_a_call_of_its_type() {
+    let check = |items: &[Value]| {
+        let body = json!({"model": "m", "input": items});
+        parse(ModelApi::Responses, body).check_calls()
+    };
+    let none = "has no call in the conversation";
+    for (kind, answer, named, naming) in [
+        (
+            "function_call",
+            "function_call_output",
+            "call_id",
+            "call_id",
+        ),
+        (
+            "custom_tool_call",
+            "custom_tool_call_output",
+            "call_id",
+            "call_id",
+        ),
+        (
+            "computer_call",
+            "computer_call_output",
+            "call_id",
+            "call_id",
+        ),
+        ("shell_call", "shell_call_output", "call_id", "call_id"),
+        (
+            "apply_patch_call",
+            "apply_patch_call_output",
+            "call_id",
+            "call_id",
+        ),
+        (
+            "local_shell_call",
+            "local_shell_call_output",
+            "call_id",
+            "call_id",
+        ),
+        ("local_shell_call", "local_shell_call_output", "id", "id"),
+        (
+            "mcp_approval_request",
+            "mcp_approval_response",
+            "id",
+            "approval_request_id",
+        ),
+    ] {
+        let item = |kind: &str, field: &str, id: &str| {
+            let mut item =
+                json!({"type": kind, "name": "f", "arguments": "{}", "input": "", "output": "7"});
+            item[field] = json!(id);
+            item
+        };
+        let call = |id: &str| item(kind, named, id);
+        let output = |id: &str| item(answer, naming, id);
+        for right in [
+            vec![call("a"), call("b"), output("b"), output("a")],
+            // Servers whose ids count from 0 in each answer.
+            vec![call("a"), output("a"), call("a"), output("a")],
+        ] {
+            check(&right).unwrap();
+        }
+        let twice = "is that of a call which has an output already";
+        for (wrong, place, message) in [
+            (vec![output("a")], 0, none),
+            (vec![call("b"), output("a")], 1, none),
+            (
+                vec![output("a"), call("a")],
+                0,
+                "must stand behind its call",
+            ),
+            (vec![call("a"), output("a"), output("a")], 2, twice),
+        ] {
+            let error = check(&wrong).unwrap_err();
+            let field = format!("input[{place}].{naming}");
+            assert_eq!((error.field, &*error.message), (field, message), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn an_output_answers_a_call_of_its_own_type_once() {
+    let function = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
+    let custom = json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": ""});
+    let output = |kind: &str| json!({"type": kind, "call_id": "a", "output": "7"});
+    let (of_function, of_custom) = (
+        output("function_call_output"),
+        output("custom_tool_call_output"),
+    );
+    let request = |input: Value| parse(ModelApi::Responses, json!({"model": "m", "input": input}));
+    for (call, output, message) in [
+        (
+            &function,
+            &of_custom,
+            "is that of a function_call, which takes a function_call_output",
+        ),
+        (
+            &custom,
+            &of_function,
+            "is that of a custom_tool_call, which takes a custom_tool_call_output",
+        ),
+    ] {
+        let error = request(json!([call, output])).check_calls().unwrap_err();
+        assert_eq!(
+            (error.field.as_str(), &*error.message),
+            ("input[1].call_id", message)
+        );
+    }
+    // The first output may be stored.
+    let mut again = request(json!([of_function]));
+    again.prepend_items(vec![function.clone(), of_function.clone()]);
+    assert_eq!(again.check_calls().unwrap_err().field, "input[0].call_id");
+    // A call of two ids has one output.
+    let shell = json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "a"});
+    let by_id = json!({"type": "local_shell_call_output", "id": "lsh_1", "output": "7"});
+    let by_call_id =
+        json!({"type": "local_shell_call_output", "id": "lsho_1", "call_id": "a", "output": "7"});
+    for (first, second, field) in [
+        (&by_id, &by_call_id, "input[2].call_id"),
+        (&by_call_id, &by_id, "input[2].id"),
+    ] {
+        request(json!([shell, first])).check_calls().unwrap();
+        let error = request(json!([shell, first, second])).check_calls();
+        assert_eq!(error.unwrap_err().field, field);
+    }
+    let nameless = json!([{"type": "computer_call_output", "output": {}}]);
+    let error = request(nameless).check_calls().unwrap_err();
+    assert_eq!(error.to_string(), "input[0].call_id is required");
+}
+
+#[test]
 fn a_tool_message_has_its_call_before_it() {
     let calls = |ids: &[&str]| {
         let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});

@@ -8,6 +8,7 @@
 //! [`sse::Parser`].
 
 mod api;
+mod client_calls;
 mod compact;
 mod conversation;
 mod encode;
@@ -48,7 +49,7 @@ pub use self::{
     failure::{UpstreamFailure, failure},
     frame::Frame,
     reasoning::Reasoning,
-    references::UnknownItem,
+    references::{Before, Found, UnresolvedItem},
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},

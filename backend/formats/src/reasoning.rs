@@ -42,8 +42,8 @@ pub(super) fn take_reasoning(
     let reasoning = match (effort, budget) {
         (Some(effort), None) => Some(Reasoning::Effort(effort)),
         (None, Some(tokens)) => Some(Reasoning::MaxTokens(tokens)),
-        // A responses client may ask for a summary alone, and null leaves the amount to the model.
-        (None, None) if api == ModelApi::Responses || names_amount => None,
+        // A responses client may ask for a summary alone, and null or nothing at all leaves the amount to the model.
+        (None, None) if api == ModelApi::Responses || names_amount || object.is_empty() => None,
         _ => {
             return Err(FormatError::new(
                 "reasoning",

@@ -1,30 +1,120 @@
 //! Items of stored responses that a request refers to by their ids in place of sending them again.
+//!
+//! Models of the responses API choose the ids of their items, and some choose one twice. Such a reference is to the item of the response
+//! whose input ends where the reference stands.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    ptr,
+};
 
 use serde_json::Value;
 
-use super::{ModelApi, Object, Request, fields::str_of, items::Places};
+use super::{
+    ModelApi, Object, Request,
+    fields::str_of,
+    items::{self, Places},
+    messages,
+};
 
 /// The longest id that an error repeats, in characters.
 const MAX_ID_CHARS: usize = 100;
 
-/// A reference to an item that is not found.
+/// A reference that stands for no item. The id is told up to its 100th character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Item with id '{id}' not found.")]
-pub struct UnknownItem {
-    /// The path of the id, such as `input[3].id`.
-    pub field: String,
-    /// The id; the beginning of one of more than 100 characters.
-    pub id: String,
+pub enum UnresolvedItem {
+    /// No item has the id.
+    #[error("Item with id '{id}' not found.")]
+    Unknown {
+        /// The path of the id, such as `input[3].id`.
+        field: String,
+        /// The id.
+        id: String,
+    },
+    /// Several items have the id, and none of them belongs to the conversation before the reference.
+    #[error(
+        "Several items have the id '{id}'; send the item itself, or go on with previous_response_id."
+    )]
+    Ambiguous {
+        /// The path of the id, such as `input[3].id`.
+        field: String,
+        /// The id.
+        id: String,
+    },
 }
 
-impl UnknownItem {
-    fn new(place: usize, id: &str) -> Self {
-        Self {
-            field: format!("input[{place}].id"),
-            id: id.chars().take(MAX_ID_CHARS).collect(),
+impl UnresolvedItem {
+    fn unknown(place: usize, id: &str) -> Self {
+        Self::Unknown {
+            field: path(place),
+            id: shortened(id),
         }
+    }
+
+    fn ambiguous(place: usize, id: &str) -> Self {
+        Self::Ambiguous {
+            field: path(place),
+            id: shortened(id),
+        }
+    }
+}
+
+fn path(place: usize) -> String {
+    format!("input[{place}].id")
+}
+
+fn shortened(id: &str) -> String {
+    id.chars().take(MAX_ID_CHARS).collect()
+}
+
+/// The stored items of an id.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Found<'a> {
+    /// No item has the id.
+    Nothing,
+    /// One item has it.
+    One(&'a Value),
+    /// Items of several responses have it: the one that belongs to the conversation before the reference, if there is one.
+    Several(Option<&'a Value>),
+}
+
+/// The conversation before a reference.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'r> {
+    history: &'r [Value],
+    input: &'r [Value],
+    steps: &'r [Step<'r>],
+}
+
+/// What becomes of an entry of the input.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Keep,
+    Drop,
+    Put(&'a Value),
+}
+
+impl Before<'_> {
+    /// Returns true if a response answered this conversation: `asked`, the last item of the response's own input, is the last item that is
+    /// none of its output. `output` returns the output item of an id.
+    pub fn is_of<'o>(&self, asked: &Value, output: impl Fn(&str) -> Option<&'o Value>) -> bool {
+        let is_own = |item: &Value| {
+            let own = id_of(item).and_then(&output);
+            own.is_some_and(|own| ptr::eq(own, item) || is_same(own, item))
+        };
+        let last = self.backwards().find(|item| !is_own(item));
+        last.is_some_and(|item| is_same(asked, item))
+    }
+
+    /// The items, last first.
+    fn backwards(&self) -> impl Iterator<Item = &Value> {
+        let entries = self.input.iter().zip(self.steps).rev();
+        let items = entries.filter_map(|(item, step)| match step {
+            Step::Keep => Some(item),
+            Step::Drop => None,
+            Step::Put(item) => Some(*item),
+        });
+        items.chain(self.history.iter().rev())
     }
 }
 
@@ -41,9 +131,9 @@ impl Request {
     ///
     /// # Errors
     /// The first reference to an id that is none.
-    pub fn check_references(&self, is_id: impl Fn(&str) -> bool) -> Result<(), UnknownItem> {
+    pub fn check_references(&self, is_id: impl Fn(&str) -> bool) -> Result<(), UnresolvedItem> {
         match self.refers().find(|(_, id)| !is_id(id)) {
-            Some((index, id)) => Err(UnknownItem::new(self.places.of(index), id)),
+            Some((index, id)) => Err(UnresolvedItem::unknown(self.places.of(index), id)),
             None => Ok(()),
         }
     }
@@ -61,40 +151,83 @@ impl Request {
     /// Replaces each reference by the item of its id. An item that the input, or the conversation before it, has already is not repeated.
     ///
     /// # Errors
-    /// The first reference to an item that is not found.
-    pub fn resolve_references(
+    /// The first reference that stands for no item.
+    pub fn resolve_references<'a>(
         &mut self,
-        item: impl Fn(&str) -> Option<Value>,
-    ) -> Result<(), UnknownItem> {
+        find: impl Fn(&str, &Before<'_>) -> Found<'a>,
+    ) -> Result<(), UnresolvedItem> {
+        let steps = self.steps(find)?;
         let Some(Value::Array(input)) = self.body.get_mut("input") else {
             return Ok(());
         };
-        let sent = input.iter().filter(|item| reference(item).is_none());
-        let sent = sent.chain(&self.history);
-        let sent = sent.filter_map(|item| str_of(item.as_object()?, "id"));
-        let mut known: HashSet<String> = sent.map(str::to_owned).collect();
         let mut items = Vec::with_capacity(input.len());
         let mut places = Places::default();
-        for (index, entry) in std::mem::take(input).into_iter().enumerate() {
-            let place = self.places.of(index);
-            let Some(id) = reference(&entry) else {
-                places.push(place);
-                items.push(entry);
-                continue;
+        let entries = std::mem::take(input).into_iter().zip(steps);
+        for (index, (entry, step)) in entries.enumerate() {
+            let item = match step {
+                Step::Keep => entry,
+                Step::Drop => continue,
+                Step::Put(item) => {
+                    self.resolved.insert(items.len());
+                    item.clone()
+                }
             };
-            // What stands in the conversation need not be stored.
-            if known.contains(id) {
-                continue;
-            }
-            let found = item(id).ok_or_else(|| UnknownItem::new(place, id))?;
-            known.insert(id.to_owned());
-            self.resolved.insert(items.len());
-            places.push(place);
-            items.push(found);
+            places.push(self.places.of(index));
+            items.push(item);
         }
         *input = items;
         self.places = places;
         Ok(())
+    }
+
+    /// What becomes of each entry of the input.
+    fn steps<'a>(
+        &self,
+        find: impl Fn(&str, &Before<'_>) -> Found<'a>,
+    ) -> Result<Vec<Step<'a>>, UnresolvedItem> {
+        let input = self.body.get("input").and_then(Value::as_array);
+        let input = input.map_or(&[][..], Vec::as_slice);
+        let mut sent: HashMap<&str, Vec<&Value>> = HashMap::new();
+        for item in input.iter().chain(&self.history) {
+            if let (None, Some(id)) = (reference(item), id_of(item)) {
+                sent.entry(id).or_default().push(item);
+            }
+        }
+        let mut put: HashMap<&str, Vec<&Value>> = HashMap::new();
+        let mut steps: Vec<Step<'a>> = Vec::with_capacity(input.len());
+        for (index, entry) in input.iter().enumerate() {
+            let Some(id) = reference(entry) else {
+                steps.push(Step::Keep);
+                continue;
+            };
+            let before = Before {
+                history: &self.history,
+                input: &input[..index],
+                steps: &steps,
+            };
+            let (sent, before_put) = (sent.get(id), put.get(id));
+            let is_known = sent.is_some() || before_put.is_some();
+            let stands = |item: &Value| {
+                before_put.is_some_and(|items| items.iter().any(|it| ptr::eq(*it, item)))
+                    || sent.is_some_and(|items| items.iter().any(|it| is_same(it, item)))
+            };
+            let step = match find(id, &before) {
+                // The item of the same id that stands there may be another response's.
+                Found::Several(Some(item)) if !stands(item) => Step::Put(item),
+                // What stands in the conversation need not be stored.
+                _ if is_known => Step::Drop,
+                Found::One(item) | Found::Several(Some(item)) => Step::Put(item),
+                Found::Nothing => return Err(UnresolvedItem::unknown(self.places.of(index), id)),
+                Found::Several(None) => {
+                    return Err(UnresolvedItem::ambiguous(self.places.of(index), id));
+                }
+            };
+            if let Step::Put(item) = step {
+                put.entry(id).or_default().push(item);
+            }
+            steps.push(step);
+        }
+        Ok(steps)
     }
 }
 
@@ -105,146 +238,46 @@ fn reference(item: &Value) -> Option<&str> {
     (str_of(item, "type") == Some("item_reference")).then_some(id)
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+fn id_of(item: &Value) -> Option<&str> {
+    str_of(item.as_object()?, "id")
+}
 
-    use super::*;
-    use crate::{Capabilities, upstream_body};
-
-    fn request(input: &Value) -> Request {
-        Request::read(ModelApi::Responses, json!({"model": "m", "input": input})).unwrap()
-    }
-
-    fn refer(id: &str) -> Value {
-        json!({"type": "item_reference", "id": id})
-    }
-
-    fn stored(id: &str) -> Option<Value> {
-        match id {
-            "rs_1" => Some(json!({"type": "reasoning", "id": id, "summary": [],
-                "content": [{"type": "reasoning_text", "text": "Hm."}]})),
-            "msg_1" => Some(json!({"type": "message", "id": id, "role": "assistant",
-                "content": [{"type": "output_text", "text": "Four."}]})),
-            "ws_1" => Some(json!({"type": "web_search_call", "id": id, "status": "completed"})),
-            _ => None,
+/// Returns true if two items say the same, whatever their ids and states. A message need not tell its type, and may have its text as a
+/// string.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            has_fields(one, other) && has_fields(other, one)
         }
-    }
-
-    #[test]
-    fn a_reference_is_replaced_by_the_item_for_models_of_both_apis() {
-        let asks = |text: &str| json!({"role": "user", "content": text});
-        let input = json!([
-            asks("2 + 2?"),
-            refer("rs_1"),
-            refer("ws_1"),
-            refer("msg_1"),
-            refer("msg_1"),
-            asks("Sure?"),
-        ]);
-        let mut request = request(&input);
-        assert_eq!(request.references(), ["rs_1", "ws_1", "msg_1"]);
-        request.resolve_references(stored).unwrap();
-        assert!(request.references().is_empty());
-        let body = |api| {
-            let abilities = Capabilities {
-                api,
-                ..Capabilities::default()
-            };
-            upstream_body(&request, &abilities, "up").unwrap()
-        };
-        let items = ["rs_1", "ws_1", "msg_1"].map(|id| stored(id).unwrap());
-        let [thought, search, message] = items;
-        assert_eq!(
-            body(ModelApi::Responses)["input"],
-            json!([asks("2 + 2?"), thought, search, message, asks("Sure?")])
-        );
-        assert_eq!(
-            body(ModelApi::Chat)["messages"],
-            json!([
-                asks("2 + 2?"),
-                {"role": "assistant", "content": "Four."},
-                asks("Sure?"),
-            ])
-        );
-        assert_eq!(request.turns(|_| true).len(), 3);
-    }
-
-    #[test]
-    fn a_reference_may_leave_out_its_type() {
-        let input = json!([{"id": "rs_1"}, {"id": "msg_1", "type": null}]);
-        let mut request = request(&input);
-        assert_eq!(request.references(), ["rs_1", "msg_1"]);
-        request.resolve_references(stored).unwrap();
-        let items = ["rs_1", "msg_1"].map(|id| stored(id).unwrap());
-        assert_eq!(request.input_items(), items);
-        for item in [json!({"id": 5}), json!({"id": "rs_1", "name": "f"})] {
-            let body = json!({"model": "m", "input": [item]});
-            let error = Request::read(ModelApi::Responses, body).unwrap_err();
-            assert_eq!(error.field, "input[0].type");
-        }
-    }
-
-    #[test]
-    fn an_item_is_sent_once() {
-        let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"});
-        let mut request = request(&json!([refer("fc_1"), call]));
-        let found = |_: &str| Some(call.clone());
-        request.resolve_references(found).unwrap();
-        assert_eq!(request.input_items(), [call]);
-    }
-
-    #[test]
-    fn an_item_of_the_conversation_before_is_not_repeated() {
-        let asked = json!({"role": "user", "content": "Sure?"});
-        let input = json!([refer("rs_1"), refer("msg_1"), refer("msg_9"), asked]);
-        let mut request = request(&input);
-        // One of them was never stored.
-        let unstored =
-            json!({"type": "message", "id": "msg_9", "role": "assistant", "content": "Four."});
-        request.prepend_items(vec![stored("msg_1").unwrap(), unstored]);
-        request.resolve_references(stored).unwrap();
-        assert_eq!(request.input_items(), [stored("rs_1").unwrap(), asked]);
-    }
-
-    #[test]
-    fn errors_name_the_index_that_the_client_sent() {
-        let output = json!({"type": "function_call_output", "call_id": "c", "output": "7"});
-        let picture = json!({"role": "user", "content": [{"type": "input_image", "file_id": "f"}]});
-        // What tells of retrieval is taken out, and so are references to what is there already.
-        let shown = json!({"type": "file_search_call", "id": "fs_svc_1", "queries": []});
-        let input = json!([shown, refer("rs_1"), refer("rs_1"), output, picture]);
-        let mut request = request(&input);
-        request.resolve_references(stored).unwrap();
-        assert_eq!(request.input_items().len(), 3);
-        let error = request.check_calls().unwrap_err();
-        assert_eq!(error.field, "input[3].call_id");
-        let error = upstream_body(&request, &Capabilities::default(), "up").unwrap_err();
-        assert_eq!(error.field, "input[4].content[0].file_id");
-        let plain = Capabilities {
-            plain_text: true,
-            ..Capabilities::default()
-        };
-        let error = upstream_body(&request, &plain, "up").unwrap_err();
-        assert_eq!(error.field, "input[4].content[0].type");
-    }
-
-    #[test]
-    fn an_unknown_id_is_told() {
-        let input = json!([refer("rs_1"), refer("rs_1"), refer("rs_9")]);
-        let mut request = request(&input);
-        let long = "x".repeat(MAX_ID_CHARS + 1);
-        let odd = self::request(&json!(["rs_1", long.as_str()].map(refer)));
-        let wrong = odd.check_references(|id| id.len() < 9).unwrap_err();
-        assert_eq!(wrong, UnknownItem::new(1, &long[1..]));
-        request.check_references(|_| true).unwrap();
-        let unknown = request.resolve_references(stored).unwrap_err();
-        assert_eq!(unknown.field, "input[2].id");
-        assert_eq!(unknown.to_string(), "Item with id 'rs_9' not found.");
-        // What a client sends itself is held to the model's API.
-        let mut chat = self::request(&json!([stored("ws_1").unwrap()]));
-        chat.resolve_references(stored).unwrap();
-        let error = upstream_body(&chat, &Capabilities::default(), "up").unwrap_err();
-        assert_eq!(error.field, "input[0].type");
+        _ => one == other,
     }
 }
+
+/// Returns true if an item has the fields of another one.
+fn has_fields(item: &Object, other: &Object) -> bool {
+    let are_messages = items::is_message(item) && items::is_message(other);
+    let mut told = other.iter().filter(|(_, value)| !value.is_null());
+    told.all(|(name, value)| match name.as_str() {
+        "id" | "status" => true,
+        "type" if are_messages => true,
+        "content" if are_messages => item
+            .get(name)
+            .is_some_and(|content| is_same_content(content, value)),
+        _ => item.get(name) == Some(value),
+    })
+}
+
+fn is_same_content(one: &Value, other: &Value) -> bool {
+    one == other || text_alone(one).is_some_and(|text| text_alone(other) == Some(text))
+}
+
+/// The text of a content that is nothing else.
+fn text_alone(content: &Value) -> Option<&str> {
+    let is_alone = content.as_array().is_none_or(|parts| parts.len() == 1);
+    let text = messages::texts(Some(content)).into_iter().next();
+    text.filter(|_| is_alone)
+}
+
+#[cfg(test)]
+#[path = "references_tests.rs"]
+mod tests;

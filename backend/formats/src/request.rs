@@ -113,6 +113,7 @@ impl Request {
         let body = &mut self.body;
         messages::check(body.get("messages"))?;
         types::check(body, types::CHAT)?;
+        types::write_integers(body, types::CHAT);
         let preferred = take_tokens(body, "max_completion_tokens")?;
         let compatible = take_tokens(body, "max_tokens")?;
         self.max_output_tokens = preferred.or(compatible);
@@ -139,6 +140,7 @@ impl Request {
         let body = &mut self.body;
         self.places = items::check(body.get_mut("input"))?;
         types::check(body, types::RESPONSES)?;
+        types::write_integers(body, types::RESPONSES);
         self.max_output_tokens = take_tokens(body, "max_output_tokens")?;
         self.store = take_bool(body, "store")?.unwrap_or(true);
         self.previous_response_id = take_string(body, "previous_response_id")?;

@@ -81,6 +81,19 @@ fn an_integer_may_have_an_exponent() {
         (request.max_output_tokens, request.choices),
         (Some(1_000), 2)
     );
+    let body = Value::Object(request.body);
+    assert_eq!(
+        (&body["seed"], &body["top_logprobs"]),
+        (&json!(-10), &json!(2))
+    );
+    let request =
+        with(r#""logit_bias": {"5": 1e0, "6": 0.5}, "top_k": 4e1, "temperature": 1.0"#).unwrap();
+    let body = Value::Object(request.body);
+    assert_eq!(body["logit_bias"], json!({"5": 1, "6": 0.5}));
+    assert_eq!(
+        (&body["top_k"], &body["temperature"]),
+        (&json!(40), &json!(1.0))
+    );
     for (more, field) in [
         (r#""max_tokens": 1.5"#, "max_tokens"),
         (r#""max_tokens": 1e300"#, "max_tokens"),
@@ -100,6 +113,11 @@ fn an_integer_may_have_an_exponent() {
     assert_eq!(
         (request.max_output_tokens, request.reasoning),
         (Some(1_000), Some(Reasoning::MaxTokens(2_000)))
+    );
+    let body = Value::Object(request.body);
+    assert_eq!(
+        (&body["max_tool_calls"], &body["top_logprobs"]),
+        (&json!(10), &json!(2))
     );
     for (more, field) in [
         (r#""max_output_tokens": 15e-1"#, "max_output_tokens"),
@@ -121,7 +139,12 @@ fn openai_s_own_words_for_reasoning_are_understood() {
     );
     let body = responses(json!({"reasoning": {"effort": "minimal", "summary": "auto"}}));
     assert_eq!(effort(body, ModelApi::Responses), minimal);
-    for nothing in [json!({"effort": null}), json!({"max_tokens": null})] {
+    for nothing in [
+        json!({}),
+        json!({"effort": null}),
+        json!({"max_tokens": null}),
+        json!({"summary": null}),
+    ] {
         let body = chat(json!({"reasoning": nothing}));
         let request = parse(ModelApi::Chat, &body).unwrap();
         assert_eq!(
@@ -254,7 +277,7 @@ fn wrong_chats() -> Vec<(Value, &'static str)> {
         (json!({"n": 129}), "n"),
         (json!({"fallback_model": ""}), "fallback_model"),
         (json!({"reasoning": "low"}), "reasoning"),
-        (json!({"reasoning": {}}), "reasoning"),
+        (json!({"reasoning": {"summary": "auto"}}), "reasoning"),
         (
             json!({"reasoning": {"effort": "low", "max_tokens": 5}}),
             "reasoning",

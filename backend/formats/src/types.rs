@@ -383,6 +383,27 @@ pub(super) fn check(object: &Object, fields: &[Field]) -> Result<(), FormatError
     Ok(())
 }
 
+/// Writes whole numbers with an exponent or a fraction, such as `1e3` and `2.0`, as integers, which models take for integers alone: those of
+/// fields that need not be integers stay. Fields that are not known may be integers of a model's own.
+pub(super) fn write_integers(object: &mut Object, fields: &[Field]) {
+    for (name, value) in object {
+        let field = fields.iter().find(|field| field.name == name.as_str());
+        match (field.map(|field| &field.kind), value) {
+            (Some(Number(..)), _) => {}
+            (Some(Map(_)), Value::Object(entries)) => {
+                entries.values_mut().for_each(write_integer);
+            }
+            (_, value) => write_integer(value),
+        }
+    }
+}
+
+fn write_integer(value: &mut Value) {
+    if let Some(number) = integer(value) {
+        *value = number.into();
+    }
+}
+
 impl Kind {
     /// Checks a value. The error's field is what is wrong inside of it, empty for the value itself.
     pub(super) fn check(&self, value: &Value) -> Result<(), FormatError> {

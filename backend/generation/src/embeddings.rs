@@ -233,10 +233,15 @@ fn embedder(
     quota.require_kind(QuotaKind::Text)?;
     let embedder = generation.providers.embedder.as_ref();
     let embedder = embedder.filter(|embedder| embedder.name() == wanted.model);
-    let embedder = embedder.ok_or_else(|| PrepareError::UnknownModel {
-        field: "model",
-        name: wanted.model.clone(),
-    })?;
+    let Some(embedder) = embedder else {
+        let (field, name) = ("model", wanted.model.clone());
+        if generation.providers.models.get(&name).is_none() {
+            return Err(PrepareError::UnknownModel { field, name });
+        }
+        quota.require_model(&name)?;
+        let what = "writes text and makes no embeddings; ask it with /v3/responses or /v3/chat/completions";
+        return Err(PrepareError::OtherModel { field, name, what });
+    };
     quota.require_model(&wanted.model)?;
     Ok(Arc::clone(embedder))
 }

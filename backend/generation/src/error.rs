@@ -10,7 +10,7 @@ use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{
     CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
 };
-use colloquy_formats::{FormatError, UnknownItem};
+use colloquy_formats::{FormatError, UnresolvedItem};
 use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
 use colloquy_store::StoreError;
@@ -37,6 +37,15 @@ pub(super) enum PrepareError {
         field: &'static str,
         name: String,
     },
+    /// The model does something else.
+    #[error("{field}: {name} {what}")]
+    OtherModel {
+        /// The field that names it.
+        field: &'static str,
+        name: String,
+        /// What it does, and where it is asked.
+        what: &'static str,
+    },
     /// What stands for the character is none.
     #[error(transparent)]
     NoCharacter(#[from] InvalidCharacter),
@@ -52,9 +61,9 @@ pub(super) enum PrepareError {
     /// The conversation cannot be gone on from.
     #[error("{0}")]
     Unknown(&'static str),
-    /// The input refers to an item that no stored response has.
+    /// The input refers to an item that is not found among those of stored responses.
     #[error(transparent)]
-    UnknownItem(#[from] UnknownItem),
+    Item(#[from] UnresolvedItem),
     /// The database has not taken the response yet.
     #[error("the response is not stored yet")]
     NotStored,
@@ -97,6 +106,9 @@ impl From<PrepareError> for ApiError {
                 Self::invalid(field, format!("there is no model {name}"))
                     .with_code("model_not_found")
             }
+            PrepareError::OtherModel { field, name, what } => {
+                Self::invalid(field, format!("{name} {what}")).with_code("unsupported_model")
+            }
             PrepareError::NoCharacter(invalid) => {
                 let error = Self::from(invalid);
                 let named = error.field.clone().unwrap_or_default();
@@ -115,11 +127,16 @@ impl From<PrepareError> for ApiError {
             PrepareError::Unknown(what) => {
                 Self::invalid("previous_response_id", what).with_code("previous_response_not_found")
             }
-            PrepareError::UnknownItem(unknown) => {
-                let message = unknown.to_string();
-                Self {
-                    field: Some(unknown.field),
-                    ..Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+            PrepareError::Item(unresolved) => {
+                let message = unresolved.to_string();
+                match unresolved {
+                    UnresolvedItem::Unknown { field, .. } => Self {
+                        field: Some(field),
+                        ..Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+                    },
+                    UnresolvedItem::Ambiguous { field, .. } => {
+                        Self::invalid(field, message).with_code("ambiguous_item")
+                    }
                 }
             }
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),

@@ -316,11 +316,17 @@ fn models(
     let mut models: Vec<Arc<Model>> = Vec::with_capacity(named.len());
     for (field, name) in named {
         let Some(name) = name else { continue };
-        let model = generation.providers.models.get(name);
-        let model = model.ok_or_else(|| {
+        let Some(model) = generation.providers.models.get(name) else {
+            let embedder = generation.providers.embedder.as_ref();
+            let is_embedder = embedder.is_some_and(|embedder| embedder.name() == name);
             let name = name.clone();
-            PrepareError::UnknownModel { field, name }
-        })?;
+            if !is_embedder {
+                return Err(PrepareError::UnknownModel { field, name });
+            }
+            quota.require_model(&name)?;
+            let what = "makes embeddings; ask it with /v3/embeddings";
+            return Err(PrepareError::OtherModel { field, name, what });
+        };
         quota.require_model(name)?;
         if !models.iter().any(|known| Arc::ptr_eq(known, model)) {
             models.push(Arc::clone(model));

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     iter,
 };
 
@@ -12,6 +12,7 @@ use colloquy_accounts::{
     storage::{self, Sum},
 };
 use colloquy_base::json;
+use colloquy_formats::{Before, Found};
 use colloquy_store::{Executor, Statement, Store, StoreError, statement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub const TEXTS: &str = "SELECT octet_length(r.input) + octet_length(r.response)
 const ROWS: usize = 500;
 /// The longest id of an item that can be referred to, in bytes.
 pub(super) const MAX_ITEM_ID: usize = 512;
+/// The most responses with an item of one id among which the one that a request refers to is looked for: the newest.
+const MAX_HOLDERS: usize = 16;
 
 /// Inserts a response and the ids of its output items, and counts its bytes. A response that is stored stays as it is, and counts once.
 pub(super) async fn insert(
@@ -206,8 +209,9 @@ impl Chain {
     }
 }
 
-/// A query of what holds the items of these ids, `held (id, is_input, bytes)`: for each id the newest response with an output
-/// item of this id, and the input of the response that the id names. `select` stands behind it.
+/// A query of what holds the items of these ids, `held (id, is_input, bytes)`: for each id the newest responses with an output
+/// item of this id, [`MAX_HOLDERS`] at most, with their inputs where there are several; and the input of the response that the id names.
+/// `select` stands behind it.
 fn held_by(quota: &str, ids: &[&str], now: i64, select: &str) -> Statement {
     // Few lengths make few texts to prepare.
     let padding = ids.len().next_power_of_two() - ids.len();
@@ -216,14 +220,22 @@ fn held_by(quota: &str, ids: &[&str], now: i64, select: &str) -> Statement {
     let rows = (0..ids.len() + padding).map(|row| format!("(${}, ${})", 2 * row + 3, 2 * row + 4));
     let sql = format!(
         "WITH wanted (id, response) AS (VALUES {}), \
+         oldest (id, response) AS ( \
+           SELECT DISTINCT w.id, COALESCE(( \
+             SELECT i.response FROM response_items i WHERE i.quota = $1 AND i.id = w.id \
+             ORDER BY i.response DESC LIMIT 1 OFFSET {}), '') FROM wanted w), \
+         holders (response, of_item) AS ( \
+           SELECT i.response, COUNT(*) OVER (PARTITION BY i.id) FROM oldest o \
+           JOIN response_items i ON i.quota = $1 AND i.id = o.id AND i.response >= o.response), \
          held (id, is_input, bytes) AS ( \
-           SELECT r.id, FALSE, octet_length(r.response) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ( \
-             SELECT (SELECT MAX(i.response) FROM response_items i WHERE i.quota = $1 AND i.id = w.id) FROM wanted w) \
+           SELECT r.id, FALSE, octet_length(r.response) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
+           AND r.id IN (SELECT h.response FROM holders h) \
            UNION ALL \
            SELECT r.id, TRUE, octet_length(r.input) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
-           AND r.id IN (SELECT w.response FROM wanted w)) \
+           AND r.id IN (SELECT w.response FROM wanted w UNION ALL SELECT h.response FROM holders h WHERE h.of_item > 1)) \
          {select}",
-        rows.collect::<Vec<_>>().join(", ")
+        rows.collect::<Vec<_>>().join(", "),
+        MAX_HOLDERS - 1
     );
     let mut values = vec![quota.into(), now.into()];
     for id in padded {
@@ -288,32 +300,109 @@ impl Holding {
         weights.fold(0, usize::saturating_add)
     }
 
-    /// The items of these ids, the newest of each.
-    pub(super) fn items(self, ids: &[&str]) -> Result<HashMap<String, Value>, StoreError> {
+    /// The items of these ids.
+    pub(super) fn items(self, ids: &[&str]) -> Result<HeldItems, StoreError> {
         let wanted: HashSet<&str> = ids.iter().copied().collect();
-        let mut found = HashMap::new();
-        for held in self.0 {
-            let text = held.text;
-            let items = if held.is_input {
-                let input: Vec<Value> =
-                    serde_json::from_str(&text).map_err(StoreError::malformed)?;
-                let items = input.into_iter().enumerate();
-                let items = items.map(|(index, item)| identified(&held.id, index, item));
-                items.collect::<Vec<_>>()
+        let mut items = HeldItems::default();
+        for Held { id, is_input, text } in self.0 {
+            if is_input {
+                let input = serde_json::from_str(&text).map_err(StoreError::malformed)?;
+                items.add_input(&id, input, &wanted);
             } else {
                 let Output { output } =
                     serde_json::from_str(&text).map_err(StoreError::malformed)?;
-                output
-            };
-            for item in items {
-                if let Some(id) = item.get("id").and_then(Value::as_str)
-                    && wanted.contains(id)
-                {
-                    found.entry(id.to_owned()).or_insert(item);
-                }
+                items.add_output(id, output, &wanted);
             }
         }
-        Ok(found)
+        Ok(items)
+    }
+}
+
+/// Items of stored responses, by their ids.
+#[derive(Default)]
+pub(super) struct HeldItems {
+    /// Items of inputs.
+    given: HashMap<String, Value>,
+    /// Responses with output items, newest first.
+    responses: Vec<HeldResponse>,
+    /// The indices in `responses` of those with an output item of an id.
+    holders: HashMap<String, Vec<usize>>,
+}
+
+struct HeldResponse {
+    id: String,
+    /// The last item of its input, where that was read.
+    asked: Option<Value>,
+    output: HashMap<String, Value>,
+}
+
+impl HeldItems {
+    /// Adds the input of a response, after its output.
+    fn add_input(&mut self, response: &str, input: Vec<Value>, wanted: &HashSet<&str>) {
+        if let Some(held) = self.responses.last_mut().filter(|it| it.id == response) {
+            held.asked = input.last().cloned();
+        }
+        for (index, item) in input.into_iter().enumerate() {
+            let item = identified(response, index, item);
+            // Others may have the ids of items of other responses.
+            if let Some(id) = item.get("id").and_then(Value::as_str)
+                && wanted.contains(id)
+                && response_in(id).as_deref() == Some(response)
+            {
+                self.given.insert(id.to_owned(), item);
+            }
+        }
+    }
+
+    /// Adds the output of a response that is older than those before it.
+    fn add_output(&mut self, response: String, output: Vec<Value>, wanted: &HashSet<&str>) {
+        let place = self.responses.len();
+        let mut items = HashMap::new();
+        for item in output {
+            let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
+            if let Some(id) = id
+                && let Entry::Vacant(entry) = items.entry(id)
+            {
+                if wanted.contains(entry.key().as_str()) {
+                    let holders = self.holders.entry(entry.key().clone());
+                    holders.or_default().push(place);
+                }
+                entry.insert(item);
+            }
+        }
+        self.responses.push(HeldResponse {
+            id: response,
+            asked: None,
+            output: items,
+        });
+    }
+
+    /// The item of an id; of several, that of the newest response that answered the conversation before.
+    pub(super) fn find(&self, id: &str, before: &Before<'_>) -> Found<'_> {
+        if let Some(item) = self.given.get(id) {
+            return Found::One(item);
+        }
+        let places = self.holders.get(id).into_iter().flatten();
+        let holders = places.filter_map(|place| {
+            let response = self.responses.get(*place)?;
+            Some((response, response.output.get(id)?))
+        });
+        match holders.collect::<Vec<_>>().as_slice() {
+            [] => Found::Nothing,
+            &[(_, item)] => Found::One(item),
+            several => {
+                let fitting = several.iter().find(|(response, _)| response.is_of(before));
+                Found::Several(fitting.map(|(_, item)| *item))
+            }
+        }
+    }
+}
+
+impl HeldResponse {
+    /// Returns true if it answered this conversation.
+    fn is_of(&self, before: &Before<'_>) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_some_and(|asked| before.is_of(asked, |id| self.output.get(id)))
     }
 }
 

@@ -299,7 +299,7 @@ pub(super) async fn conversation(
 /// Replaces the references of a request by the stored items, those of responses of the same quota.
 ///
 /// # Errors
-/// When an item is not found, there are too many references, the items are longer than a body may be or there is no room for
+/// When an item is not found, or several have its id and none belongs to the conversation; when there are too many references, the items are longer than a body may be or there is no room for
 /// them, or the database fails.
 pub(super) async fn resolve_references(
     generation: &Generation,
@@ -328,11 +328,11 @@ pub(super) async fn resolve_references(
     let holding = store::holding(db, &quota.id, &ids, now).await?;
     grow(memory, holding.weight().saturating_sub(bytes))?;
     let items = holding.items(&ids)?;
-    let resolved = request.resolve_references(|id| items.get(id).cloned());
+    let resolved = request.resolve_references(|id, before| items.find(id, before));
     resolved.map_err(
-        |unknown| match generation.kernel.journal.holds_any::<StoredBody>() {
+        |unresolved| match generation.kernel.journal.holds_any::<StoredBody>() {
             true => PrepareError::NotStored,
-            false => unknown.into(),
+            false => unresolved.into(),
         },
     )
 }

@@ -279,6 +279,72 @@ on_both_databases!(
 );
 
 #[tokio::test]
+async fn an_id_that_a_model_gives_twice_is_that_of_its_conversation() {
+    let text = Text::start().await;
+    let conversations = [("2 + 2?", "Four."), ("3 + 3?", "Six.")];
+    for (asked, answer) in conversations {
+        let script = Script::text(answer).thinking("Hm. ");
+        text.upstream.set_default(Api::Responses, script);
+        let first = json!({"model": "scripted-responses", "input": asked});
+        text.post(RESPONSES, first).await.expect(200);
+    }
+    let going_on = |asked: &str| {
+        let said = |text: &str| json!({"role": "user", "content": text});
+        let (thought, message) = (refer(&json!("rs_1")), refer(&json!("msg_1")));
+        let input = json!([said(asked), thought, message, said("Sure?")]);
+        json!({"model": "scripted-responses", "input": input})
+    };
+    for (asked, answer) in conversations {
+        text.post(RESPONSES, going_on(asked)).await.expect(200);
+        let input = text.asked(Api::Responses).last().unwrap().body["input"].clone();
+        assert_eq!(input.as_array().unwrap().len(), 4, "{input}");
+        assert_eq!(input[1]["id"], "rs_1");
+        assert_eq!(input[2]["content"][0]["text"], answer, "{input}");
+    }
+    let refused = text.post(RESPONSES, going_on("5 + 5?")).await.expect(400);
+    assert_eq!(refused["error"]["code"], "ambiguous_item");
+    assert_eq!(refused["error"]["param"], "input[1].id");
+}
+
+on_both_databases!(
+    an_item_of_an_id_of_several_is_read,
+    |builder| builder.without_worker(),
+    |app| {
+        let partner = app.partner("acme").await;
+        let quota = json!({"kinds": ["text"], "period": "lifetime"});
+        let made = app.post(&partner.key, "/api/quotas/acme", quota);
+        let made = made.await.expect(201);
+        let key = made["api_key"].as_str().unwrap();
+        let ask = |input: Value| json!({"model": "builtin/extractive", "input": input});
+        let said = |text: &str| json!({"role": "user", "content": text});
+        let questions = ["Hello!", "Good evening!"];
+        let mut ids = Vec::new();
+        for question in questions {
+            let body = ask(json!(question));
+            let made = app.post(key, RESPONSES, body).await.expect(200);
+            ids.push(made["id"].as_str().unwrap().to_owned());
+        }
+        // Items as a model of the responses API may give them; each says whose it is.
+        let db = app.app.store.db();
+        for sql in [
+            r#"UPDATE responses SET response =
+               '{"output":[{"id":"msg_1","type":"message","role":"assistant","content":"' || id || '"}]}'"#,
+            "UPDATE response_items SET id = 'msg_1'",
+        ] {
+            db.execute(sql).await.unwrap();
+        }
+        for (question, id) in questions.iter().zip(&ids) {
+            let input = json!([said(question), refer(&json!("msg_1")), said("Thanks.")]);
+            let next = app.post(key, RESPONSES, ask(input)).await.expect(200);
+            let next = next["id"].as_str().unwrap();
+            let path = format!("{RESPONSES}/{next}/input_items?order=asc");
+            let kept = app.get(key, &path).await.expect(200);
+            assert_eq!(kept["data"][1]["content"], json!(id), "{kept}");
+        }
+    }
+);
+
+#[tokio::test]
 async fn references_reach_models_of_both_apis_as_items() {
     let text = Text::start().await;
     for (model, api) in [

@@ -126,9 +126,7 @@ fn render(
     let mut prefix = None;
     if let Some(template) = &character.parameters.conversation_prefix {
         let filled = filling.fill(PREFIX_FIELD, template)?;
-        if !params.contains_key(PREFIX) {
-            filling.set(PREFIX, filled.clone());
-        }
+        filling.set(PREFIX, filled.clone());
         prefix = Some(filled).filter(|text| !text.is_empty());
     }
     for (field, text) in templates(character) {

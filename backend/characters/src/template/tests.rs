@@ -101,13 +101,18 @@ fn the_prefix_is_used_once() {
         assert_eq!(rendered.system, expected);
     }
     let given = json!({"guest": "Bo", "conversation_prefix": "Hush"});
-    let rendered = render_with("{{ conversation_prefix }}", prefix.clone(), given).unwrap();
-    assert_eq!(rendered.system, "Hush");
-    // A request that clears it leaves nothing to print.
+    // A parameter of the request does not replace it.
+    for personality in ["{{ conversation_prefix }}", ""] {
+        let rendered = render_with(personality, prefix.clone(), given.clone()).unwrap();
+        assert_eq!(rendered.system, "Talk to Bo");
+    }
     let cleared = json!({"guest": "Bo", "conversation_prefix": ""});
     let guarded = "P{% if conversation_prefix %}. {{ conversation_prefix }}{% endif %}";
     let rendered = render_with(guarded, prefix, cleared).unwrap();
-    assert_eq!(rendered.system, "P");
+    assert_eq!(rendered.system, "P. Talk to Bo");
+    // Without one the name is as good as any other.
+    let rendered = render_with("P. {{ conversation_prefix }}", json!({}), given).unwrap();
+    assert_eq!(rendered.system, "P. Hush");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use minijinja::{
 };
 use serde_json::{Map, Value as Json};
 
+use super::PREFIX;
 use crate::Character;
 
 /// What is done with values while a character's templates are filled in, in visits of one entry or 32 bytes of text.
@@ -61,7 +62,8 @@ impl Meter {
     }
 }
 
-/// What a character's placeholders stand for: its parameters, then the request's.
+/// What a character's placeholders stand for: its parameters, and those of the request, which win. The character's own prefix of the
+/// conversation is no parameter of the request.
 pub(super) fn known(
     character: &Character,
     params: &Map<String, Json>,
@@ -84,7 +86,12 @@ pub(super) fn known(
     for (name, value) in params {
         size.add("character_params", name, value)?;
     }
-    known.extend(params.clone());
+    for (name, value) in params {
+        let is_own_prefix = name == PREFIX && character.parameters.conversation_prefix.is_some();
+        if !is_own_prefix {
+            known.insert(name.clone(), value.clone());
+        }
+    }
     Ok(known)
 }
 

@@ -139,7 +139,8 @@ pub struct ItemReference {
     /// `item_reference`, which may be left out.
     #[serde(rename = "type")]
     pub kind: Option<ReferenceType>,
-    /// The item's id. An id that is not found is answered with 404.
+    /// The item's id. An id that is not found is answered with 404; one of several items, none of which belongs to the conversation before
+    /// the reference, with 400 (`ambiguous_item`).
     pub id: String,
 }
 
