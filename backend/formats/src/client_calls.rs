@@ -57,19 +57,15 @@ pub(super) fn any<'a>(items: impl IntoIterator<Item = &'a Value>) -> bool {
     })
 }
 
-/// Refuses outputs in the input whose calls do not stand before them, and second outputs of a call.
+/// Refuses outputs in the input whose calls do not stand before them, and second outputs of a call in the input.
 pub(super) fn check(
     history: &[Value],
     input: &[Value],
     places: &Places,
 ) -> Result<(), FormatError> {
     let mut calls = Calls::default();
-    for item in history {
-        calls.add(item);
-        if let Some((pair, (_, id))) = output(item).and_then(|(pair, id)| Some((pair, id?))) {
-            calls.answer(pair, id);
-        }
-    }
+    // A client that continues a stored conversation may repeat an output that is part of it.
+    history.iter().for_each(|item| calls.add(item));
     for (index, item) in input.iter().enumerate() {
         calls.add(item);
         let Some((pair, id)) = output(item) else {
