@@ -157,10 +157,10 @@ fn an_output_answers_a_call_of_its_own_type_once() {
             ("input[1].call_id", message)
         );
     }
-    // The first output may be stored.
+    // A client may repeat what is stored.
     let mut again = request(json!([of_function]));
     again.prepend_items(vec![function.clone(), of_function.clone()]);
-    assert_eq!(again.check_calls().unwrap_err().field, "input[0].call_id");
+    again.check_calls().unwrap();
     // A call of two ids has one output.
     let shell = json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "a"});
     let by_id = json!({"type": "local_shell_call_output", "id": "lsh_1", "output": "7"});
