@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 44] = sql_files![
+const FILES: [(&str, &str); 45] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -129,6 +129,7 @@ const FILES: [(&str, &str); 44] = sql_files![
     "0042_document_addresses",
     "0043_missing_results",
     "0044_originals_of_bases",
+    "0045_headings_left_out",
 ];
 
 /// The migrations, numbered from 1.
