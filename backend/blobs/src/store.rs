@@ -114,7 +114,8 @@ pub(super) async fn forget_damage(db: &impl Executor, key: &BlobKey) -> Result<(
 
 /// Counts the kept files that are damaged or lost.
 pub(super) async fn damaged(db: &impl Executor) -> Result<u64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM damaged_blobs d JOIN blobs b ON b.key = d.key WHERE b.state = 'kept'";
+    let sql =
+        "SELECT COUNT(*) FROM damaged_blobs d JOIN blobs b ON b.key = d.key WHERE b.state = 'kept'";
     db.fetch_count(statement(sql, [])).await
 }
 

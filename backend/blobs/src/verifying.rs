@@ -220,9 +220,7 @@ impl Blobs {
         match expected.bytes {
             Some(wanted) if wanted != bytes => {
                 let why = format!("it has {bytes} bytes in place of {wanted}");
-                Err(self
-                    .note_damage(key, expected, Damage::Altered, &why)
-                    .await)
+                Err(self.note_damage(key, expected, Damage::Altered, &why).await)
             }
             _ => Ok(()),
         }

@@ -103,8 +103,7 @@ fn check_server(number: usize, server: &IceServer) -> anyhow::Result<()> {
         })?;
     }
     let username = server.username.as_deref();
-    let is_complete =
-        username.is_some_and(|name| !name.is_empty()) && server.credential.is_some();
+    let is_complete = username.is_some_and(|name| !name.is_empty()) && server.credential.is_some();
     ensure!(
         is_complete || server.urls.iter().all(|url| url.starts_with("stun")),
         "media.ice_servers: entry {number} needs a username and a credential, since it is TURN; write {FORM}"
@@ -125,7 +124,10 @@ fn check_url(url: &str) -> anyhow::Result<()> {
         None => (rest, None),
     };
     if let Some(query) = query {
-        ensure!(is_turn, "nothing follows the port of a STUN server, no ? either");
+        ensure!(
+            is_turn,
+            "nothing follows the port of a STUN server, no ? either"
+        );
         ensure!(
             matches!(query, "transport=udp" | "transport=tcp"),
             "what follows the ? of a TURN server is transport=udp or transport=tcp"

@@ -88,7 +88,9 @@ mod tests {
             start: at * 10,
         };
         Chunk {
-            id: "00000000000000000000000000000000".parse::<ChunkId>().unwrap(),
+            id: "00000000000000000000000000000000"
+                .parse::<ChunkId>()
+                .unwrap(),
             index: 0,
             path: Vec::new(),
             headings: levels.into_iter().enumerate().map(heading).collect(),
