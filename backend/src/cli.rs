@@ -2,12 +2,12 @@
 
 mod models;
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use colloquy_base::names;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     Config,
@@ -29,6 +29,9 @@ use crate::{
     server, speech,
     store::{Migrated, Slice, Store},
 };
+
+/// How long threads may take to end after a command. A server allows for it (`server/start.rs`).
+pub(crate) const THREADS_LIMIT: Duration = Duration::from_millis(250);
 
 /// Voice calls with AI characters.
 #[derive(Debug, Parser)]
@@ -170,10 +173,18 @@ pub(crate) fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    match runtime.block_on(command(cli)) {
+    match finish(runtime, command(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// Runs a command to its end. What still runs then is dropped. Threads that block, such as one of a server that waits for the search index to be
+/// written, are not waited for, as dropping the runtime would: they end with the process.
+fn finish<T>(runtime: Runtime, command: impl Future<Output = T>) -> T {
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(THREADS_LIMIT);
+    ended
 }
 
 /// The last word of a failed command, also before logs are set up.
@@ -447,6 +458,22 @@ mod tests {
     #[test]
     fn the_commands_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_thread_that_blocks_does_not_hold_the_process_up() {
+        let (held, blocked) = std::sync::mpsc::channel::<()>();
+        let runtime = Builder::new_multi_thread().build().unwrap();
+        let (began, begun) = tokio::sync::oneshot::channel();
+        let ended = finish(runtime, async {
+            tokio::task::spawn_blocking(move || {
+                let _ = began.send(());
+                let _ = blocked.recv();
+            });
+            begun.await
+        });
+        ended.unwrap();
+        drop(held);
     }
 
     #[test]

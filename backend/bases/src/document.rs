@@ -147,6 +147,8 @@ pub(crate) struct Document {
     pub(crate) embedding: Step,
     pub(crate) processing_error: Option<String>,
     pub(crate) embedding_error: Option<String>,
+    /// Headings that the table of contents by which the base is searched has no room for.
+    pub(crate) headings_left_out: Option<i64>,
     #[sqlx(flatten)]
     pub(crate) facts: DocumentFacts,
     pub(crate) revision: i64,
@@ -197,8 +199,8 @@ impl Described {
         }
     }
 
-    /// What is wrong with its contents although no step failed: parts that could not be read, and contents that are older than what they
-    /// are made of.
+    /// What is wrong with its contents although no step failed: parts that could not be read, contents that are older than what they are
+    /// made of, and headings that the table of contents has no room for.
     pub(crate) fn warning(&self) -> Option<String> {
         let document = &self.document;
         let revision = |variant| self.content(variant).map(|content| content.revision);
@@ -228,6 +230,7 @@ impl Described {
         {
             warnings.push(OLDER_TEXT.to_owned());
         }
+        warnings.extend(self.headings_left_out());
         (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
@@ -244,6 +247,18 @@ impl Described {
             Fetching::Wanted => (!of_address).then_some(OTHER_ADDRESS),
             Fetching::Done | Fetching::None => (!of_original).then_some(OLDER_ORIGINAL),
         }
+    }
+
+    /// Says how many headings are not in the table of contents.
+    fn headings_left_out(&self) -> Option<String> {
+        let headings = match self.document.headings_left_out.unwrap_or_default() {
+            0 => return None,
+            1 => "one heading".to_owned(),
+            count => format!("{count} headings"),
+        };
+        Some(format!(
+            "the table of contents leaves out {headings}, since it has 64 KiB at most"
+        ))
     }
 
     /// True if digitizing it next fetches its address: there is one, and no original that was uploaded.

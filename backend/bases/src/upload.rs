@@ -205,6 +205,7 @@ fn blank(bases: &Bases, source: Source, name: String, options: DocumentOptions) 
         embedding: Step::None,
         processing_error: None,
         embedding_error: None,
+        headings_left_out: None,
         facts: DocumentFacts::default(),
         revision: 0,
         created_at: now,

@@ -398,7 +398,7 @@ impl Blobs {
         let expected = self.expected(key).await?;
         let open = self.0.objects.read(key).await;
         let open = self.found(key, open).await?;
-        self.compare_length(key, &expected, open.bytes)?;
+        self.compare_length(key, &expected, open.bytes).await?;
         Ok(self.verifying(key, expected, open))
     }
 
@@ -412,28 +412,31 @@ impl Blobs {
         let bytes = match self.found(key, read).await? {
             Ok(bytes) => bytes,
             Err(length) => {
-                self.compare_length(key, &expected, length)?;
+                self.compare_length(key, &expected, length).await?;
                 return Err(ObjectError::Damaged);
             }
         };
-        if expected.sha256.is_some() {
-            let hashed = bytes.clone();
-            let hash = move || hex(&Sha256::digest(&hashed));
-            let sha256 = match bytes.len() {
-                ..=HASHED_AT_ONCE => hash(),
-                _ => spawn_blocking(hash)
-                    .await
-                    .map_err(|error| ObjectError::other(error.to_string()))?,
-            };
-            self.compare(key, &expected, bytes.len() as u64, &sha256)?;
-        }
+        let hashed = bytes.clone();
+        let hash = move || hex(&Sha256::digest(&hashed));
+        let sha256 = match bytes.len() {
+            // Nothing is compared with it.
+            _ if expected.sha256.is_none() => String::new(),
+            ..=HASHED_AT_ONCE => hash(),
+            _ => spawn_blocking(hash)
+                .await
+                .map_err(|error| ObjectError::other(error.to_string()))?,
+        };
+        self.compare(key, &expected, bytes.len() as u64, &sha256)
+            .await?;
         Ok(bytes)
     }
 
-    /// How many files this process knows to be damaged or lost.
-    #[must_use]
-    pub fn damaged(&self) -> usize {
-        self.0.verified.damaged_count()
+    /// Counts the files that were damaged or lost when a node read them last.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn damaged(&self) -> Result<u64, StoreError> {
+        store::damaged(self.0.base.store.db()).await
     }
 
     /// What a file was kept with.
@@ -501,13 +504,7 @@ impl Blobs {
             ..
         } = &*self.0;
         copies.forget_unused(base.clock.instant());
-        for key in verified.damaged() {
-            // Another node may have removed it.
-            if store::expected(base.store.db(), &key).await?.is_none() {
-                verified.forget(&key);
-            }
-        }
-        self.forget_found().await;
+        self.forget_found().await?;
         let now = base.clock.now_ms();
         let mut given_up = abandoned.take();
         while let Some(key) = given_up.pop() {

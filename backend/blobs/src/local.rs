@@ -55,7 +55,7 @@ impl Blobs {
             let expected = self.expected(key).await?;
             return match tokio::fs::metadata(&path).await {
                 Ok(metadata) => {
-                    self.compare_length(key, &expected, metadata.len())?;
+                    self.compare_length(key, &expected, metadata.len()).await?;
                     if metadata.len() > most {
                         return Err(ObjectError::TooLarge(most));
                     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::{BlobKey, Blobs};
+use super::{BlobKey, Blobs, verifying::Damage};
 
 /// What is read at once.
 const PIECE: u64 = 256 * 1024;
@@ -60,13 +60,18 @@ impl Read for BlobReader {
             };
             self.piece = self.runtime.block_on(read).map_err(io::Error::other)?;
             if self.piece.len() as u64 != end - self.position {
-                let key = &self.key;
-                let damaged = self
-                    .blobs
-                    .0
-                    .verified
-                    .report(key, "it is shorter than it was");
                 self.piece = Bytes::new();
+                let (blobs, key) = (&self.blobs, &self.key);
+                let damaged = self.runtime.block_on(async {
+                    let why = "it is shorter than it was";
+                    match blobs.expected(key).await {
+                        Ok(expected) => {
+                            let damage = Damage::Altered;
+                            blobs.note_damage(key, &expected, damage, why).await
+                        }
+                        Err(error) => error,
+                    }
+                });
                 return Err(io::Error::other(damaged));
             }
             self.begin = self.position;

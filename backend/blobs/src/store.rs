@@ -3,10 +3,15 @@
 use colloquy_accounts::storage::{self, Sum};
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
-use super::{BlobKey, Written, verifying::Expected};
+use super::{
+    BlobKey, Written,
+    verifying::{Damage, Expected},
+};
 
 /// How many files are removed in one go.
 const AT_ONCE: i64 = 100;
+/// How many lost files are looked for in one go.
+pub(super) const LOOKED_FOR: usize = 1_000;
 
 pub(super) async fn insert(
     db: &impl Executor,
@@ -60,11 +65,15 @@ pub(super) async fn expected(
     db: &impl Executor,
     key: &BlobKey,
 ) -> Result<Option<Expected>, StoreError> {
-    let sql = "SELECT state, bytes, sha256 FROM blobs WHERE key = $1";
+    let sql = "SELECT b.state, b.bytes, b.sha256, d.is_lost FROM blobs b LEFT JOIN damaged_blobs d ON d.key = b.key WHERE b.key = $1";
     let row: Option<FactsRow> = db.fetch_one(statement(sql, [key.as_str().into()])).await?;
     Ok(row.map(|row| Expected {
         bytes: (row.state == "kept").then_some(row.bytes.unsigned_abs()),
         sha256: row.sha256,
+        damage: row.is_lost.map(|is_lost| match is_lost {
+            true => Damage::Lost,
+            false => Damage::Altered,
+        }),
     }))
 }
 
@@ -73,6 +82,55 @@ struct FactsRow {
     state: String,
     bytes: i64,
     sha256: Option<String>,
+    is_lost: Option<bool>,
+}
+
+/// Notes that a kept file is damaged, and returns true if it was not known to be.
+pub(super) async fn note_damage(
+    db: &impl Executor,
+    key: &BlobKey,
+    damage: Damage,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let is_lost = damage == Damage::Lost;
+    let sql = "INSERT INTO damaged_blobs (key, is_lost, noted_at) \
+               SELECT key, $2, $3 FROM blobs WHERE key = $1 AND state = 'kept' ON CONFLICT (key) DO NOTHING";
+    let values = [key.as_str().into(), is_lost.into(), now.into()];
+    if db.execute(statement(sql, values)).await? == 1 {
+        return Ok(true);
+    }
+    let sql = "UPDATE damaged_blobs SET is_lost = $2 WHERE key = $1";
+    db.execute(statement(sql, [key.as_str().into(), is_lost.into()]))
+        .await?;
+    Ok(false)
+}
+
+/// Notes that a file is damaged no more.
+pub(super) async fn forget_damage(db: &impl Executor, key: &BlobKey) -> Result<(), StoreError> {
+    let sql = "DELETE FROM damaged_blobs WHERE key = $1";
+    db.execute(statement(sql, [key.as_str().into()])).await?;
+    Ok(())
+}
+
+/// Counts the kept files that are damaged or lost.
+pub(super) async fn damaged(db: &impl Executor) -> Result<u64, StoreError> {
+    let sql =
+        "SELECT COUNT(*) FROM damaged_blobs d JOIN blobs b ON b.key = d.key WHERE b.state = 'kept'";
+    db.fetch_count(statement(sql, [])).await
+}
+
+/// Returns at most [`LOOKED_FOR`] lost files that follow this one, by their keys.
+pub(super) async fn lost(
+    db: &impl Executor,
+    after: Option<&BlobKey>,
+) -> Result<Vec<BlobKey>, StoreError> {
+    let after = after.map_or("", BlobKey::as_str);
+    let sql = "SELECT key FROM damaged_blobs WHERE is_lost AND key > $1 ORDER BY key LIMIT $2";
+    let most = i64::try_from(LOOKED_FOR).unwrap_or(i64::MAX);
+    let rows: Vec<KeyRow> = db
+        .fetch_all(statement(sql, [after.into(), most.into()]))
+        .await?;
+    Ok(rows.into_iter().map(|row| row.key).collect())
 }
 
 pub(super) async fn doom(db: &impl Executor, key: &BlobKey, now: i64) -> Result<(), StoreError> {

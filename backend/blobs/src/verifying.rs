@@ -4,19 +4,18 @@
 //! at the latest in the place of its last piece.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
 use bytes::Bytes;
+use colloquy_store::StoreError;
 use futures_util::{Stream, StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 
-use super::{BlobKey, Blobs, ObjectError, OpenFile, objects::hex};
+use super::{BlobKey, Blobs, ObjectError, OpenFile, Parts, objects::hex, store};
 
-/// The most damaged files that are remembered; there may be more.
-const MOST_DAMAGED: usize = 1_000;
 /// The most files that are remembered as whole.
 const MOST_WHOLE: usize = 1_000;
 
@@ -26,66 +25,32 @@ pub(super) struct Expected {
     pub(super) bytes: Option<u64>,
     /// In lower-case hexadecimal digits.
     pub(super) sha256: Option<String>,
+    /// Damage that the database knows of.
+    pub(super) damage: Option<Damage>,
+}
+
+/// Damage to a file that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// The file is not what was written.
+    Altered,
+    /// The file is not there.
+    Lost,
 }
 
 /// What this process knows of files that it has read.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
-    /// The damaged files; true for one that was not there when it was read last.
-    damaged: Mutex<BTreeMap<String, bool>>,
     /// Files of a folder that were read to their end, with the time at which each was changed last.
     whole: Mutex<HashMap<BlobKey, SystemTime>>,
+    /// The lost file that was looked for last.
+    looked_for: Mutex<Option<BlobKey>>,
 }
 
 impl Verified {
-    /// Says in the log, once, that a file is not what was written.
-    pub(super) fn report(&self, key: &BlobKey, why: &str) -> ObjectError {
-        self.note_damage(key, false, why);
-        ObjectError::Damaged
-    }
-
-    /// Says in the log, once, that a file is lost.
-    fn report_lost(&self, key: &BlobKey) -> ObjectError {
-        self.note_damage(key, true, "it is kept and not there");
-        ObjectError::Lost
-    }
-
-    fn note_damage(&self, key: &BlobKey, is_lost: bool, why: &str) {
-        let mut damaged = lock(&self.damaged);
-        if let Some(was_lost) = damaged.get_mut(key.as_str()) {
-            *was_lost = is_lost;
-        } else if damaged.len() < MOST_DAMAGED {
-            damaged.insert(key.as_str().to_owned(), is_lost);
-            tracing::error!(%key, "a file is damaged: {why}");
-            metrics::counter!("colloquy_damaged_files_total").increment(1);
-        }
-    }
-
-    /// Notes that a file is whole, or there again, which may have been damaged.
-    fn repaired(&self, key: &BlobKey) {
-        lock(&self.damaged).remove(key.as_str());
-    }
-
     /// Notes that a file is gone.
     pub(super) fn forget(&self, key: &BlobKey) {
-        lock(&self.damaged).remove(key.as_str());
         lock(&self.whole).remove(key);
-    }
-
-    /// The damaged files.
-    pub(super) fn damaged(&self) -> Vec<BlobKey> {
-        let damaged = lock(&self.damaged);
-        damaged.keys().cloned().map(BlobKey::of_row).collect()
-    }
-
-    fn lost(&self) -> Vec<BlobKey> {
-        let damaged = lock(&self.damaged);
-        let lost = damaged.iter().filter(|(_, is_lost)| **is_lost);
-        lost.map(|(key, _)| BlobKey::of_row(key.clone())).collect()
-    }
-
-    pub(super) fn damaged_count(&self) -> usize {
-        lock(&self.damaged).len()
     }
 
     /// True if the file was read to its end, and is as it was then.
@@ -134,7 +99,8 @@ impl Reading {
                     self.pieces = None;
                     let sha256 = hex(&std::mem::take(&mut self.hash).finalize());
                     self.blobs
-                        .compare(&self.key, &self.expected, self.bytes, &sha256)?;
+                        .compare(&self.key, &self.expected, self.bytes, &sha256)
+                        .await?;
                 }
             }
         }
@@ -153,55 +119,108 @@ impl Blobs {
             return read;
         }
         // Looked up after it was not found: it may have been given up and removed in between, by another node as well.
-        match self.expected(key).await?.bytes {
-            Some(_) => Err(self.0.verified.report_lost(key)),
+        let expected = self.expected(key).await?;
+        match expected.bytes {
+            Some(_) => {
+                let why = "it is kept and not there";
+                Err(self.note_damage(key, &expected, Damage::Lost, why).await)
+            }
             None => read,
         }
     }
 
-    /// Forgets that files were lost that are there again, as those of a disk that is mounted late. What is in them is compared when they are read.
-    pub(super) async fn forget_found(&self) {
-        for key in self.0.verified.lost() {
-            match self.0.objects.read(&key).await {
-                Ok(_) => self.0.verified.repaired(&key),
-                Err(ObjectError::Missing) => {}
-                // The place of files is away, and would be for the others.
-                Err(_) => return,
+    /// Notes that a file is damaged, for all nodes and until it is found whole or removed, and says so in the log once.
+    pub(super) async fn note_damage(
+        &self,
+        key: &BlobKey,
+        expected: &Expected,
+        damage: Damage,
+        why: &str,
+    ) -> ObjectError {
+        let Parts { base, .. } = &*self.0;
+        if expected.damage != Some(damage) {
+            let now = base.clock.now_ms();
+            match store::note_damage(base.store.db(), key, damage, now).await {
+                Ok(true) => {
+                    tracing::error!(%key, "a file is damaged: {why}");
+                    metrics::counter!("colloquy_damaged_files_total").increment(1);
+                }
+                Ok(false) => {}
+                // Whoever reads it next notes it.
+                Err(error) => base.store.complain("noting a damaged file", &error),
             }
+        }
+        match damage {
+            Damage::Altered => ObjectError::Damaged,
+            Damage::Lost => ObjectError::Lost,
         }
     }
 
+    /// Notes that a file is whole, or there again, which was damaged.
+    async fn note_repair(&self, key: &BlobKey) {
+        let store = &self.0.base.store;
+        if let Err(error) = store::forget_damage(store.db(), key).await {
+            store.complain("noting a file that is whole again", &error);
+        }
+    }
+
+    /// Looks for lost files, as those of a disk that is mounted late, and forgets that those were lost that are there again. What is in them is
+    /// compared when they are read. After [`store::LOOKED_FOR`] of them the next call goes on.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub(super) async fn forget_found(&self) -> Result<(), StoreError> {
+        let Parts {
+            base,
+            objects,
+            verified,
+            ..
+        } = &*self.0;
+        let after = lock(&verified.looked_for).take();
+        let lost = store::lost(base.store.db(), after.as_ref()).await?;
+        for key in &lost {
+            match objects.read(key).await {
+                Ok(_) => self.note_repair(key).await,
+                Err(ObjectError::Missing) => {}
+                // The place of files is away, and would be for the others.
+                Err(_) => return Ok(()),
+            }
+        }
+        if lost.len() == store::LOOKED_FOR {
+            *lock(&verified.looked_for) = lost.into_iter().next_back();
+        }
+        Ok(())
+    }
+
     /// Compares what was read with what is expected.
-    pub(super) fn compare(
+    pub(super) async fn compare(
         &self,
         key: &BlobKey,
         expected: &Expected,
         bytes: u64,
         sha256: &str,
     ) -> Result<(), ObjectError> {
-        self.compare_length(key, expected, bytes)?;
-        match &expected.sha256 {
-            Some(expected) if expected != sha256 => {
-                Err(self.0.verified.report(key, "its hash is another"))
-            }
-            Some(_) => {
-                self.0.verified.repaired(key);
-                Ok(())
-            }
-            None => Ok(()),
+        self.compare_length(key, expected, bytes).await?;
+        if expected.sha256.as_ref().is_some_and(|it| it != sha256) {
+            let why = "its hash is another";
+            return Err(self.note_damage(key, expected, Damage::Altered, why).await);
         }
+        if expected.damage.is_some() {
+            self.note_repair(key).await;
+        }
+        Ok(())
     }
 
-    pub(super) fn compare_length(
+    pub(super) async fn compare_length(
         &self,
         key: &BlobKey,
         expected: &Expected,
         bytes: u64,
     ) -> Result<(), ObjectError> {
         match expected.bytes {
-            Some(expected) if expected != bytes => {
-                let why = format!("it has {bytes} bytes in place of {expected}");
-                Err(self.0.verified.report(key, &why))
+            Some(wanted) if wanted != bytes => {
+                let why = format!("it has {bytes} bytes in place of {wanted}");
+                Err(self.note_damage(key, expected, Damage::Altered, &why).await)
             }
             _ => Ok(()),
         }

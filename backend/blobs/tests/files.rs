@@ -90,6 +90,10 @@ impl Place {
         self.blobs.read_whole(&written.key, 100).await
     }
 
+    async fn damaged(&self) -> u64 {
+        self.blobs.damaged().await.unwrap()
+    }
+
     async fn rows(&self) -> u64 {
         let count = self.base.store.db();
         count
@@ -329,21 +333,21 @@ in_both!(a_damaged_file_is_never_served_as_complete, |place| {
         assert!(matches!(whole, Err(ObjectError::Damaged)), "{whole:?}");
         let local = place.blobs.local(&written.key, 300_000).await;
         assert!(matches!(local, Err(ObjectError::Damaged)), "{local:?}");
-        assert_eq!(place.blobs.damaged(), 1);
+        assert_eq!(place.damaged().await, 1);
     }
 
     // Somebody puts it back.
     place.damage(&written, &content).await;
     let (served, ended) = place.served(&written).await;
     assert!(served == content.len() && ended.is_ok());
-    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.damaged().await, 0);
     place.blobs.local(&written.key, 300_000).await.unwrap();
 
     // One that goes is no reason to complain any more.
     place.damage(&written, &altered).await;
     place.served(&written).await.1.unwrap_err();
     place.give_up(&written).await;
-    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.damaged().await, 0);
 });
 
 in_both!(a_kept_file_that_is_gone_is_lost_until_it_is_back, |place| {
@@ -352,7 +356,7 @@ in_both!(a_kept_file_that_is_gone_is_lost_until_it_is_back, |place| {
     // Nobody has kept it yet.
     let pending = place.read(&written).await;
     assert!(matches!(pending, Err(ObjectError::Missing)), "{pending:?}");
-    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.damaged().await, 0);
 
     place.keep(&written).await.unwrap();
     for _ in 0..2 {
@@ -366,24 +370,58 @@ in_both!(a_kept_file_that_is_gone_is_lost_until_it_is_back, |place| {
         let beginning = place.blobs.beginning(&written.key, 5, 5).await;
         let told = beginning.unwrap_err().to_string();
         assert!(told.contains("kept and not there"), "{told}");
-        assert_eq!(place.blobs.damaged(), 1);
+        assert_eq!(place.damaged().await, 1);
         place.blobs.sweep().await.unwrap();
-        assert_eq!(place.blobs.damaged(), 1);
+        assert_eq!(place.damaged().await, 1);
     }
 
     // A disk is mounted late: nobody has to read the file before that is known.
     place.damage(&written, b"hello").await;
     place.blobs.sweep().await.unwrap();
-    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.damaged().await, 0);
     assert_eq!(place.read(&written).await.unwrap(), "hello");
 
     // One that is given up is not missed.
     place.lose(&written).await;
     place.read(&written).await.unwrap_err();
     place.give_up(&written).await;
-    assert_eq!(place.blobs.damaged(), 0);
+    assert_eq!(place.damaged().await, 0);
     let gone = place.read(&written).await;
     assert!(matches!(gone, Err(ObjectError::Missing)), "{gone:?}");
+});
+
+in_both!(damage_is_known_after_a_restart, |place| {
+    let (altered, lost) = (place.write(b"hello").await, place.write(b"other").await);
+    place.keep(&altered).await.unwrap();
+    place.keep(&lost).await.unwrap();
+    place.damage(&altered, b"hellO").await;
+    place.lose(&lost).await;
+    place.read(&altered).await.unwrap_err();
+    place.read(&lost).await.unwrap_err();
+
+    let restarted = Blobs::open(place.base.clone()).unwrap();
+    assert_eq!(restarted.damaged().await.unwrap(), 2);
+    // Nobody has to read a file before it is known to be there again.
+    place.damage(&lost, b"other").await;
+    restarted.sweep().await.unwrap();
+    assert_eq!(restarted.damaged().await.unwrap(), 1);
+    place.damage(&altered, b"hello").await;
+    restarted.read_whole(&altered.key, 100).await.unwrap();
+    assert_eq!(restarted.damaged().await.unwrap(), 0);
+
+    // One that is given up counts no more, also before it is removed.
+    place.damage(&altered, b"hell").await;
+    place.read(&altered).await.unwrap_err();
+    assert_eq!(restarted.damaged().await.unwrap(), 1);
+    let transaction = place.base.store.begin().await.unwrap();
+    let keys = [altered.key.clone()];
+    restarted.doom(&transaction, &keys).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(restarted.damaged().await.unwrap(), 0);
+    restarted.sweep().await.unwrap();
+    let noted = "SELECT COUNT(*) FROM damaged_blobs";
+    let noted = place.base.store.db().fetch_count(noted).await.unwrap();
+    assert_eq!(noted, 0);
 });
 
 /// A bundle is sent while it is made, so it breaks off where a file in it is damaged or lost. It leaves out those that were given up.
@@ -426,6 +464,10 @@ async fn a_file_without_a_hash_has_its_length() {
     place.damage(&written, b"hell").await;
     let short = place.read(&written).await;
     assert!(matches!(short, Err(ObjectError::Damaged)), "{short:?}");
+    assert_eq!(place.damaged().await, 1);
+    place.damage(&written, b"hello").await;
+    assert_eq!(place.read(&written).await.unwrap(), "hello");
+    assert_eq!(place.damaged().await, 0);
 }
 
 #[tokio::test]

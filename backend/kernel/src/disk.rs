@@ -9,6 +9,7 @@
 //! is refused at the start.
 
 use std::{
+    cmp::Reverse,
     io,
     path::PathBuf,
     sync::{
@@ -190,7 +191,11 @@ impl Place {
 impl Parts {
     fn space(&self) -> io::Result<DiskSpace> {
         // A disk of which half the reserve is used comes before one of which nothing above it is left: deletion alone writes to it.
-        let rank = |space: DiskSpace| (!space.is_low(), space.free.saturating_sub(space.reserve));
+        // Of places on one disk the largest reserve applies, also where nothing is left above any of theirs.
+        let rank = |space: DiskSpace| {
+            let above = space.free.saturating_sub(space.reserve);
+            (!space.is_low(), above, Reverse(space.reserve))
+        };
         let mut least: Option<DiskSpace> = None;
         for place in &self.places {
             let found = statvfs(&place.folder)?;
@@ -300,6 +305,31 @@ mod tests {
             };
             let space = Disk(Arc::new(parts)).space().await.unwrap();
             assert!(space.is_low(), "{space:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn places_on_one_disk_have_the_largest_reserve() {
+        let (folder, small) = disk(0);
+        let free = small.space().await.unwrap().free;
+        let place = |least| Place {
+            folder: folder.path().to_owned(),
+            least,
+        };
+        let (_other, large) = disk(u64::MAX);
+        let tenth = large.space().await.unwrap().reserve;
+        // Nothing is left above either reserve. Half is used of both, of the larger one alone, or of neither.
+        for (less, most) in [(4, 6), (1, 3), (1, 2)] {
+            let [less, most] = [less, most].map(|times| free.saturating_mul(times));
+            for leasts in [[less, most], [most, less]] {
+                let parts = Parts {
+                    places: leasts.map(place).into(),
+                    reserve: u64::MAX,
+                    arriving: AtomicU64::new(0),
+                };
+                let space = Disk(Arc::new(parts)).space().await.unwrap();
+                assert_eq!(space.reserve, most.max(tenth), "{leasts:?}");
+            }
         }
     }
 

@@ -18,6 +18,7 @@
 
 pub(crate) mod check;
 mod detected_languages;
+mod ice_servers;
 mod live;
 mod provider_requests;
 mod session;
@@ -30,7 +31,6 @@ use std::sync::Arc;
 use axum::{extract::FromRef, routing::get};
 use colloquy_analyses::Analyses;
 use colloquy_calls::Calls;
-use colloquy_config::{Secret, check_secret};
 use colloquy_generation::Generation;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, router::DescribedRouter, routes};
@@ -38,7 +38,6 @@ use colloquy_protocol::IceServer;
 use colloquy_providers::Providers;
 use colloquy_speech::Speech;
 use colloquy_transport::{net, peer};
-use serde::Deserialize;
 
 use self::{check::CheckRoom, live::LiveSessions, signalling::session_socket, waiting::Waiting};
 
@@ -79,7 +78,7 @@ impl Media {
         Ok(Self(Arc::new(Parts {
             net: Arc::new(net),
             identity: peer::Identity::generate()?,
-            ice_servers: parse_ice_servers(config.media.ice_servers.as_ref())?,
+            ice_servers: ice_servers::parse(config.media.ice_servers.as_ref())?,
             live: LiveSessions::default(),
             checks: CheckRoom::default(),
             waiting: Waiting::default(),
@@ -131,127 +130,5 @@ where
 
     async fn drained(&self, state: &S) {
         Media::from_ref(state).live.drained().await;
-    }
-}
-
-/// An ICE server as browsers take it (`RTCIceServer`): `urls` is one URL or several.
-#[derive(Deserialize)]
-struct GivenServer {
-    urls: OneOrMany,
-    username: Option<String>,
-    credential: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl From<GivenServer> for IceServer {
-    fn from(given: GivenServer) -> Self {
-        Self {
-            urls: match given.urls {
-                OneOrMany::One(url) => vec![url],
-                OneOrMany::Many(urls) => urls,
-            },
-            username: given.username,
-            credential: given.credential,
-        }
-    }
-}
-
-/// Reads `media.ice_servers`: a JSON array, or URLs separated by commas. Browsers take no TURN server without a username and a credential.
-fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>> {
-    let text = setting.map(|setting| setting.reveal().trim());
-    let Some(text) = text.filter(|text| !text.is_empty()) else {
-        return Ok(Vec::new());
-    };
-    let servers = if text.starts_with('[') {
-        // Its message may repeat what stands there.
-        let servers: Vec<GivenServer> = serde_json::from_str(text).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            anyhow::anyhow!(
-                "media.ice_servers: not an array of ICE servers (line {line}, column {column})"
-            )
-        })?;
-        servers.into_iter().map(IceServer::from).collect()
-    } else {
-        let server = |url: &str| IceServer {
-            urls: vec![url.trim().to_owned()],
-            username: None,
-            credential: None,
-        };
-        text.split(',').map(server).collect::<Vec<_>>()
-    };
-    for (number, server) in (1..).zip(&servers) {
-        for url in &server.urls {
-            // Some write the credential into the URL, so it is not shown.
-            let mut schemes = ["stun:", "stuns:", "turn:", "turns:"].iter();
-            anyhow::ensure!(
-                schemes.any(|scheme| url.starts_with(scheme)),
-                "media.ice_servers: entry {number} is no stun: or turn: URL"
-            );
-            let is_complete = server.username.is_some() && server.credential.is_some();
-            anyhow::ensure!(
-                url.starts_with("stun") || is_complete,
-                "media.ice_servers: entry {number} needs a username and a credential: [{{\"urls\": .., \"username\": .., \"credential\": ..}}]"
-            );
-        }
-        let credential = server.credential.as_deref().map(Secret::new);
-        check_secret("media.ice_servers: credential", credential.as_ref())?;
-    }
-    Ok(servers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> anyhow::Result<Vec<IceServer>> {
-        parse_ice_servers(Some(&Secret::new(text)))
-    }
-
-    #[test]
-    fn ice_servers_are_urls_or_json() {
-        assert!(parse_ice_servers(None).unwrap().is_empty());
-        let plain = parsed("stun:a:3478, stuns:b:3478").unwrap();
-        assert_eq!(plain.len(), 2);
-        let json = parsed(r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#).unwrap();
-        assert_eq!(json[0].username.as_deref(), Some("u"));
-        // As browsers take it.
-        let one = parsed(r#"[{"urls":"turn:b","username":"u","credential":"c"}]"#).unwrap();
-        assert_eq!(one, json);
-        for wrong in [
-            "http://a",
-            "[{]",
-            "turn:b:3478",
-            r#"[{"urls":["http://a"]}]"#,
-            r#"[{"urls":["stun:a","turns:b"],"username":"u"}]"#,
-            r#"[{"urls":"http://a"}]"#,
-        ] {
-            assert!(parsed(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_credential_is_checked_like_other_secrets_and_never_told() {
-        for credential in ["", "  ", " hidden", "hid\0den"] {
-            let servers = serde_json::json!([{"urls": ["turn:b"], "username": "u", "credential": credential}]);
-            let error = parsed(&servers.to_string()).unwrap_err().to_string();
-            assert!(
-                error.starts_with("media.ice_servers: credential: "),
-                "{error}"
-            );
-            assert!(!error.contains("hid"), "{error}");
-        }
-        let error = parsed(r#"[{"urls": {"hidden": 1}}]"#)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("line 1") && !error.contains("hidden"),
-            "{error}"
-        );
     }
 }

@@ -148,7 +148,7 @@ pub(super) struct Check {
     /// Transcriber only: supported language codes; absent if all are supported. Other languages are rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     languages: Option<Vec<&'static str>>,
-    /// What is missing, and the command that installs it; of the disk, why new files are refused.
+    /// What is missing, and the command that installs it; of the disk, why new files are refused; of the files, how many are damaged or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -258,7 +258,7 @@ async fn ask(app: &App) -> DeepReport {
             "database",
             app.store.check(&app.kernel.node.id, app.clock.now_ms())
         ),
-        check(app, "files", app.blobs.check()),
+        check_files(app),
         check_disk(app),
         check(app, "chat", app.providers.chat.check()),
         check(app, "transcriber", app.providers.transcriber.check()),
@@ -271,7 +271,7 @@ async fn ask(app: &App) -> DeepReport {
     let understood = providers.transcriber.understands();
     let mut checks = BTreeMap::from([
         ("database", database),
-        ("files", files.degraded_if(app.blobs.damaged() > 0)),
+        ("files", files),
         ("disk", disk),
         (
             "search_index",
@@ -345,6 +345,26 @@ impl Check {
             model: Some(model.to_owned()),
             ..self
         }
+    }
+}
+
+/// Stores, reads and removes a file: degraded while there are stored files that are damaged or lost.
+async fn check_files(app: &App) -> Check {
+    let (checked, damaged) = join!(
+        check(app, "files", app.blobs.check()),
+        tokio::time::timeout(CHECK_LIMIT, app.blobs.damaged()),
+    );
+    // Where they cannot be counted, the check of the database says so.
+    let files = match damaged {
+        Ok(Ok(1)) => "1 file is".to_owned(),
+        Ok(Ok(count)) if count > 0 => format!("{count} files are"),
+        _ => return checked,
+    };
+    Check {
+        warning: Some(format!(
+            "{files} damaged or lost, and cannot be read: put back those that the log names, or upload or delete what they belong to"
+        )),
+        ..checked.degraded_if(true)
     }
 }
 

@@ -3,7 +3,8 @@
 //! Start: logs, traces, the listening address, the data folder, the database and its lock, migrations, providers, the other parts of the [`App`] (node, media port,
 //! keys), background work, then the listener says that it is ready. Stop, after SIGTERM: `/health` says so, and everything
 //! goes on for `http.lame_duck_seconds`, which SIGINT and a second signal skip. Then new work is refused, open requests, calls
-//! and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends.
+//! and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends: five seconds after that time at
+//! the latest, whatever still runs then.
 
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,14 +13,16 @@ use futures_util::future::join_all;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
-    time::{sleep, timeout},
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use url::Url;
 
 use super::{capabilities, equipment, router};
 use crate::{
     app::App,
-    clock::SystemClock,
+    cli::THREADS_LIMIT,
+    clock::{SystemClock, runtime_now},
     config::Config,
     http::front::Front,
     jobs,
@@ -28,10 +31,13 @@ use crate::{
     observability::{Traces, resident_bytes},
     providers::{self, NotUnderstood, Understood, embedded},
     sandbox,
+    store::Store,
 };
 
-/// What calls and answers get beyond the time to drain, to be ended and stored.
+/// What the process gets beyond the time to drain.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// The part of it in which calls and answers are ended and stored. The rest is for what closes after them.
+const STORING: Duration = Duration::from_secs(3);
 /// How long the connections to the database may take to close.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -53,7 +59,7 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let store = config.store.open().await?;
     store.migrate().await?;
     // Reading models and folders blocks.
-    let (mut config, providers) = tokio::task::spawn_blocking(move || {
+    let (mut config, providers) = spawn_blocking(move || {
         // Those of visitors, whichever transcriber the server has now.
         embedded::remove_abandoned_sounds();
         let providers = providers::from_config(&config);
@@ -101,19 +107,39 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         }
     });
     let store = app.store.clone();
-    let served = serve(app, listener).await;
-    if let Err(error) = tokio::task::spawn_blocking(embedded::remove_own_sounds).await {
+    let end = serve_and_drain(&app, listener).await?;
+    let closing = async {
+        tokio::join!(release(app), remove_sounds(), close(&store));
+        drop(database);
+        if let Some(traces) = traces {
+            traces.close().await;
+        }
+    };
+    if timeout_at(end, closing).await.is_err() {
+        tracing::warn!("the server ends before all of it is closed");
+    }
+    Ok(())
+}
+
+/// Drops what a server has. The last one that has the search index waits until what is being written of it is there, which may take longer than the
+/// server has: whoever stops waiting loses nothing, since the index goes on from its last commit.
+async fn release<T: Send + 'static>(held: T) {
+    if let Err(error) = spawn_blocking(move || drop(held)).await {
+        tracing::debug!(%error, "something was not released");
+    }
+}
+
+async fn remove_sounds() {
+    if let Err(error) = spawn_blocking(embedded::remove_own_sounds).await {
         tracing::debug!(%error, "sounds of visitors were left behind");
     }
-    // SQLite puts its log into the database when the last connection ends.
+}
+
+/// Closes the connections to the database. SQLite puts its log into the database when the last one ends.
+async fn close(store: &Store) {
     if timeout(CLOSE_LIMIT, store.db().close()).await.is_err() {
         tracing::debug!("connections to the database were open at the end");
     }
-    drop(database);
-    if let Some(traces) = traces {
-        traces.close().await;
-    }
-    served
 }
 
 /// Tells what decoding processes and helper programs lack here for being confined.
@@ -189,6 +215,12 @@ pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result
 /// # Errors
 /// When the listener has no address.
 pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
+    serve_and_drain(&app, listener).await?;
+    Ok(())
+}
+
+/// Like [`serve`]; returns until when what closes after it may take.
+async fn serve_and_drain(app: &App, listener: TcpListener) -> anyhow::Result<Instant> {
     let address = listener.local_addr()?;
     let front = Front::open(
         &app.config.http,
@@ -223,10 +255,11 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
     app.kernel.tasks.close();
     tracing::info!("draining");
     let patience = Duration::from_secs(app.config.http.drain_seconds);
+    let end = runtime_now() + patience + LAST_WORDS - THREADS_LIMIT;
     // Calls and answers are ended when the time is over; storing how they ended takes a moment more.
     let drained = async {
         // The address goes on answering, so that a call that loses its connection comes back.
-        let calls = join_all(capabilities::ALL.map(|capability| capability.drained(&app)));
+        let calls = join_all(capabilities::ALL.map(|capability| capability.drained(app)));
         let work = async { tokio::join!(front.answered(), calls) };
         let mut work = std::pin::pin!(work);
         let early = tokio::time::timeout(patience, &mut work).await;
@@ -238,13 +271,13 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
         app.ledger.close();
         app.kernel.tasks.wait().await;
     };
-    let in_time = tokio::time::timeout(patience + LAST_WORDS, drained).await;
+    let in_time = tokio::time::timeout(patience + STORING, drained).await;
     if in_time.is_err() {
-        let seconds = (patience + LAST_WORDS).as_secs();
+        let seconds = (patience + STORING).as_secs();
         tracing::warn!(seconds, "work was left when the time to drain was over");
     }
     front.close().await;
-    Ok(())
+    Ok(end)
 }
 
 /// One line on standard output, for people and for scripts that wait for it. A closed output is no reason to stop.
@@ -315,6 +348,26 @@ fn refused_languages(understood: &Understood) -> Option<(Vec<&'static str>, NotU
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Blocks whoever drops it, as an index that is being written does, until the other end of the channel goes.
+    struct Busy(std::sync::mpsc::Receiver<()>);
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_takes_long_to_release_is_not_waited_for_beyond_the_end() {
+        let (_held, busy) = std::sync::mpsc::channel();
+        let end = runtime_now() + Duration::from_millis(10);
+        let released = timeout_at(end, release(Busy(busy))).await;
+        released.unwrap_err();
+        let (held, idle) = std::sync::mpsc::channel();
+        drop(held);
+        release(Busy(idle)).await;
+    }
 
     #[test]
     fn languages_that_no_model_understands_are_told_with_what_to_install() {

@@ -9,7 +9,7 @@
 //! it stands behind a pointer. A future is compiled by each crate
 //! that polls it, with all that it waits for: otherwise every capability has both drivers and their TLS again.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use colloquy_base::clock::runtime_now;
 use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
@@ -36,6 +36,8 @@ pub(super) const WAIT: Duration = Duration::from_secs(5);
 pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a server that starts waits for its database.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long a database may take to say why it refuses a connection.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 /// How long SQLite's write-ahead log grows before it is written into the database, which holds a request up: 32 MB.
 const WAL_PAGES: &str = "8192";
 
@@ -78,6 +80,13 @@ impl Pool {
     }
 
     async fn open_now(url: &str, most: u32, place: Arc<str>) -> Result<Self, sqlx::Error> {
+        let pool = Self::lazy(url, most, place, WAIT)?;
+        pool.first(START_LIMIT).await?;
+        Ok(pool)
+    }
+
+    /// A pool that connects when it is asked, and waits for so long for a connection.
+    fn lazy(url: &str, most: u32, place: Arc<str>, wait: Duration) -> Result<Self, sqlx::Error> {
         let (driver, dialect) = if url.starts_with("sqlite:") {
             let mut options: SqliteConnectOptions = url.parse()?;
             if !url.contains('?') {
@@ -91,27 +100,48 @@ impl Pool {
                 .busy_timeout(WAIT)
                 .disable_statement_logging();
             // There is no network that could have cut an idle connection.
-            let pool = pool_options(most).test_before_acquire(false);
+            let pool = pool_options(most, wait).test_before_acquire(false);
             let driver = Driver::Sqlite(pool.connect_lazy_with(options));
             (driver, Dialect::Sqlite)
         } else {
             let options: PgConnectOptions = url.parse()?;
             let options = options.disable_statement_logging();
-            let driver = Driver::Postgres(pool_options(most).connect_lazy_with(options));
+            let driver = Driver::Postgres(pool_options(most, wait).connect_lazy_with(options));
             (driver, Dialect::Postgres)
         };
-        let pool = Self {
+        Ok(Self {
             driver: Arc::new(driver),
             database: OpenDatabase { place, dialect },
-        };
+        })
+    }
+
+    /// Waits until there is a connection, for about `limit`. The error is the last reason why there was none.
+    async fn first(&self, limit: Duration) -> Result<(), sqlx::Error> {
         let begun = runtime_now();
         loop {
-            match pool.take().await {
-                Ok(_) => return Ok(pool),
-                Err(sqlx::Error::PoolTimedOut) if begun.elapsed() < START_LIMIT => {
-                    tracing::info!("waiting for the database");
-                }
+            let reason = match self.take().await {
+                Ok(_) => return Ok(()),
+                Err(error @ sqlx::Error::PoolTimedOut) => self.refusal().await.unwrap_or(error),
                 Err(error) => return Err(error),
+            };
+            if begun.elapsed() >= limit {
+                return Err(reason);
+            }
+            tracing::info!(%reason, "waiting for the database");
+        }
+    }
+
+    /// Returns why no connection can be made, which the pool keeps to itself while it tries again; `None` if one can, or on SQLite.
+    async fn refusal(&self) -> Option<sqlx::Error> {
+        let Driver::Postgres(pool) = self.driver() else {
+            return None;
+        };
+        let options = pool.connect_options();
+        match timeout(ANSWER_LIMIT, options.connect()).await {
+            Ok(connected) => connected.err(),
+            Err(_) => {
+                let silence = io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
+                Some(sqlx::Error::Io(silence))
             }
         }
     }
@@ -156,10 +186,10 @@ impl Pool {
     }
 }
 
-fn pool_options<DB: Database>(most: u32) -> PoolOptions<DB> {
+fn pool_options<DB: Database>(most: u32, wait: Duration) -> PoolOptions<DB> {
     PoolOptions::new()
         .max_connections(most)
-        .acquire_timeout(WAIT)
+        .acquire_timeout(wait)
         .after_release(|connection, _| {
             Box::pin(async move {
                 if DB::TransactionManager::get_transaction_depth(connection) > 0 {
@@ -417,4 +447,31 @@ pub(super) async fn within<T>(
         let error = std::io::Error::new(std::io::ErrorKind::TimedOut, reason);
         Err(sqlx::Error::Io(error))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    /// The pool of a database at this port of the machine, which waits for a moment.
+    fn at(port: u16) -> Pool {
+        let url = format!("postgres://user:hidden@127.0.0.1:{port}/colloquy");
+        Pool::lazy(&url, 1, "here".into(), Duration::from_millis(50)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_away_is_told_with_the_reason() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // It takes connections and says nothing.
+        let silent = at(port).first(Duration::ZERO).await.unwrap_err();
+        assert!(silent.to_string().contains("does not answer"), "{silent}");
+        drop(listener);
+        let refused = at(port).first(Duration::ZERO).await.unwrap_err();
+        let told = refused.to_string();
+        assert!(told.contains("Connection refused"), "{told}");
+        assert!(!told.contains("hidden"), "{told}");
+    }
 }

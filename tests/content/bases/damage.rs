@@ -42,12 +42,17 @@ async fn a_damaged_upload_fails_its_download_and_degrades_the_server() {
             assert!(detail.contains("damaged; upload it again"), "{told}");
         }
         assert_eq!(downloaded().await, None);
-        assert_eq!(app.app.blobs.damaged(), 1);
+        assert_eq!(app.app.blobs.damaged().await.unwrap(), 1);
         let deep = app.get("", "/health/deep").await.expect(200);
         assert_eq!(deep["status"], "degraded", "{deep}");
         assert_eq!(deep["checks"]["files"]["state"], "degraded");
+        let warning = deep["checks"]["files"]["warning"].as_str().unwrap();
+        assert!(
+            warning.starts_with("1 file is damaged or lost"),
+            "{warning}"
+        );
         fs::write(&file, &written).unwrap();
         assert_eq!(downloaded().await, Some(written.clone()));
-        assert_eq!(app.app.blobs.damaged(), 0);
+        assert_eq!(app.app.blobs.damaged().await.unwrap(), 0);
     }
 }

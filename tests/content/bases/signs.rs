@@ -375,3 +375,40 @@ async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
     assert_eq!(db.fetch_count(fence).await.unwrap(), 1);
     assert_eq!(found(&app, key, "needle").await[0], "text");
 }
+
+on_both_databases!(
+    headings_that_a_table_of_contents_has_no_room_for_are_told,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let sections = |count: usize| -> String {
+            let section = |at| format!("# Heading number {at}\n\nLions sleep.\n\n");
+            (0..count).map(section).collect()
+        };
+        let long = add(&app, key, "Long", &sections(1_000)).await;
+        settled(&app, key).await;
+        let toc = app.get(key, &format!("/api/toc/{BASE}")).await.expect(200);
+        let headings = toc["documents"][0]["contents"].as_array().unwrap();
+        for (at, heading) in headings.iter().enumerate() {
+            assert_eq!(heading["title"], format!("Heading number {at}"));
+        }
+        let left_out = 1_000 - headings.len();
+        assert!((1..600).contains(&left_out), "{left_out}");
+        let told = warning(&app, key, &long).await;
+        assert!(
+            told.contains(&format!("leaves out {left_out} headings")),
+            "{told}"
+        );
+
+        // A shorter text has room.
+        let content = format!("/api/documents/{BASE}/{long}/content/rewritten");
+        let text = sections(3);
+        put(&app, key, &content, &[("content", text.as_str())])
+            .await
+            .expect(200);
+        settled(&app, key).await;
+        let told = warning(&app, key, &long).await;
+        assert!(!told.contains("leaves out"), "{told}");
+    }
+);

@@ -13,7 +13,7 @@ use std::{collections::HashSet, time::Duration};
 use colloquy_base::clock::runtime_now;
 use colloquy_index::{
     analysis::Language,
-    chunking::{Chunk, ChunkId, ChunkOptions, NotCut, table_of_contents},
+    chunking::{Chunk, ChunkId, ChunkOptions, NotCut},
     search::PackedVector,
 };
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Cutter, Profile,
     change::{change_over, change_over_if_ready},
+    contents::TableOfContents,
     making::{Lane, Making, NoManifest, Vectors, is_long_text, known, made_before, write},
 };
 use crate::{
@@ -43,8 +44,6 @@ const RETRY: RetryRule = RetryRule {
     first: Duration::from_secs(2),
     most: Duration::from_secs(300),
 };
-/// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
-const MAX_CONTENTS: usize = 64 * 1024;
 /// The vector of a chunk that is found by its words alone.
 const WORDS: [f32; 1] = [1.0];
 
@@ -304,7 +303,7 @@ impl<'a> Embedding<'a> {
             profile,
             written,
             chunk_count,
-            contents: contents(chunks),
+            contents: TableOfContents::of(chunks),
             stale: false,
         };
         drop(embedded);
@@ -413,22 +412,4 @@ impl<'a> Embedding<'a> {
             }),
         })
     }
-}
-
-/// The headings of a document as JSON: those of the lower levels are left out where there are very many.
-fn contents(chunks: &[Chunk]) -> String {
-    for lowest in (1..=6).rev() {
-        let headings = chunks.iter().flat_map(|chunk| {
-            let headings = chunk.headings.iter();
-            headings.map(|heading| (chunk.index, heading))
-        });
-        let headings = headings.filter(|(_, heading)| heading.level <= lowest);
-        let table = serde_json::to_string(&table_of_contents(headings));
-        if let Ok(table) = table
-            && table.len() <= MAX_CONTENTS
-        {
-            return table;
-        }
-    }
-    "[]".to_owned()
 }

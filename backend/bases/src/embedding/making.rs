@@ -25,7 +25,7 @@ use colloquy_store::StoreError;
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
-    Manifest, Profile,
+    Manifest, Profile, TableOfContents,
     job::{Embed, EmbedLong},
     manifest,
 };
@@ -272,7 +272,7 @@ impl Making<'_> {
                 profile: self.profile,
                 written,
                 chunk_count,
-                contents: "[]".to_owned(),
+                contents: TableOfContents::empty(),
                 stale: true,
             };
             let new = &new;

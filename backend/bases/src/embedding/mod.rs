@@ -5,6 +5,7 @@
 //! another model, all documents are embedded beside what is there, and the base changes over when the last one is done.
 
 mod change;
+mod contents;
 mod info;
 mod job;
 mod making;
@@ -21,6 +22,7 @@ pub use self::{
 };
 pub(crate) use self::{
     change::{change_over_if_ready, change_profiles, embed_lacking},
+    contents::TableOfContents,
     info::{EmbeddingInfo, UpdateStatus, failed, info},
     manifest::Manifest,
     profile::Profile,

@@ -54,7 +54,8 @@ pub(crate) struct DocumentContentsView {
     name: String,
     /// The name of its folder.
     folder: String,
-    /// Its highest headings, each with those below it in `children`.
+    /// Its highest headings, each with those below it in `children`: 64 KiB at most. Beyond that the lower levels are left out, then the last
+    /// headings, and `processing_warning` of the document says how many.
     contents: Vec<ContentsEntry>,
     /// How far it is embedded; with `include_status`.
     #[serde(skip_serializing_if = "Option::is_none")]

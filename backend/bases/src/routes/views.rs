@@ -250,8 +250,8 @@ pub(crate) struct DocumentView {
     /// Why a step failed or waits.
     processing_error: Option<String>,
     /// Warnings about the text: pages and pictures without recognized text, embedded objects that are not read, formulas without a stored
-    /// result, a recording whose language was assumed, contents older than their source, and an original or address that has not been read.
-    /// Null if there are none.
+    /// result, a recording whose language was assumed, contents older than their source, an original or address that has not been read, and
+    /// headings that a table of contents of 64 KiB has no room for. Null if there are none.
     processing_warning: Option<String>,
     /// Who wrote it, as it says.
     author: Option<String>,

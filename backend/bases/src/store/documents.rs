@@ -14,6 +14,8 @@ use crate::{
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
      d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.missing_results, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
+     (SELECT m.headings_left_out FROM knowledge_manifests m JOIN knowledge_bases searched ON searched.id = m.base_id \
+     AND searched.profile_id = m.profile_id WHERE m.document_id = d.id AND NOT m.stale) AS headings_left_out, \
      (d.deletion_requested_at IS NOT NULL OR f.deletion_requested_at IS NOT NULL) AS is_going";
 
 pub(crate) async fn insert_document(

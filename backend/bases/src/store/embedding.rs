@@ -4,7 +4,11 @@ use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
-use crate::{document::Step, embedding::Profile, store::Whole};
+use crate::{
+    document::Step,
+    embedding::{Profile, TableOfContents},
+    store::Whole,
+};
 
 pub(crate) async fn find_profile(
     db: &impl Executor,
@@ -138,8 +142,7 @@ pub(crate) struct NewManifest<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) written: Written,
     pub(crate) chunk_count: usize,
-    /// The headings, JSON.
-    pub(crate) contents: String,
+    pub(crate) contents: TableOfContents,
     /// Whether it is not to be searched.
     pub(crate) stale: bool,
 }
@@ -184,20 +187,23 @@ pub(crate) async fn put_manifest(
 ) -> Result<Option<BlobKey>, StoreError> {
     let sequence = next_sequence(db).await?;
     let old = manifest_of(db, new.document, new.profile.id).await?;
-    let sql = "INSERT INTO knowledge_manifests (document_id, profile_id, base_id, blob, chunk_count, contents, stale, sequence, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (document_id, profile_id) DO UPDATE SET \
+    let sql = "INSERT INTO knowledge_manifests (document_id, profile_id, base_id, blob, chunk_count, contents, stale, sequence, created_at, headings_left_out) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (document_id, profile_id) DO UPDATE SET \
                blob = excluded.blob, chunk_count = excluded.chunk_count, contents = excluded.contents, stale = excluded.stale, \
-               sequence = excluded.sequence, created_at = excluded.created_at";
+               sequence = excluded.sequence, created_at = excluded.created_at, headings_left_out = excluded.headings_left_out";
     let values = [
         new.document.into(),
         new.profile.id.into(),
         new.base.into(),
         new.written.key.as_str().into(),
         i64::try_from(new.chunk_count).unwrap_or(i64::MAX).into(),
-        new.contents.as_str().into(),
+        new.contents.json.as_str().into(),
         new.stale.into(),
         sequence.into(),
         now.into(),
+        i64::try_from(new.contents.left_out)
+            .unwrap_or(i64::MAX)
+            .into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(old)
