@@ -32,6 +32,9 @@ pub fn spoken(text: &str) -> String {
 /// Without the mark of a heading, a quotation or a list. The number of a numbered list is heard.
 fn without_prefix(line: &str) -> &str {
     let line = line.trim_start_matches(['#', '>', ' ']);
+    if directions::begins_apart(line) {
+        return line;
+    }
     for mark in ["- [ ] ", "- [x] ", "- ", "* ", "+ ", "• "] {
         if let Some(item) = line.strip_prefix(mark) {
             return item;
@@ -139,6 +142,11 @@ mod tests {
             ("3*4 is 12", "3*4 is 12"),
             ("*smiles* Hello, *you* there! *waves*", "Hello, you there!"),
             ("*smiles*", ""),
+            ("* smiles *\n* bread\n_waves_ Bye!", "bread Bye!"),
+            (
+                "We are open. *except Sundays*",
+                "We are open. except Sundays",
+            ),
             ("Hello *smiles* nice to see you", "Hello nice to see you"),
             (
                 "Open until 5 p.m. *except* Mondays",
