@@ -11,6 +11,7 @@ mod compound;
 mod diagram;
 mod drawings;
 mod equation;
+mod form_fields;
 mod formulas;
 mod inserts;
 mod list_styles;

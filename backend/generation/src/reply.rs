@@ -91,7 +91,11 @@ async fn whole(generation: Generation, request: Arc<ChatRequest>) -> Result<Stri
     let mut pieces = chat.text(&request).await?;
     let mut text = String::new();
     while let Some(piece) = pieces.next().await {
-        text.push_str(&piece?);
+        let piece = piece?;
+        if piece.is_empty() {
+            text.clear();
+        }
+        text.push_str(&piece);
         if text.len() > MAX_REPLY_BYTES {
             let kind = ProviderErrorKind::Malformed;
             return Err(ProviderError::new(chat.name(), kind, "an endless reply"));

@@ -69,8 +69,14 @@ const LETTERS: [(&str, &[&str], f64); 20] = [
 ];
 /// Letters of the Cyrillic alphabets of others.
 const NOT_RUSSIAN: &str = "іїєґўјљњћђџѓќ";
-/// Letters of the Persian and Urdu alphabets that Arabic does not have.
-const NOT_ARABIC: &str = "پچژگکیٹڈڑےںہھۂ";
+/// Letters of the Persian, Urdu and Pashto alphabets that Arabic does not have.
+const NOT_ARABIC: &str = "پچژگکیٹڈڑےںہھۂټډړښځڅڼ";
+/// Those of Pashto, of Urdu, and of Persian, in the order in which they tell the language.
+const PASHTO: &str = "ټډړښځڅڼ";
+const URDU: &str = "ٹڈڑںےہھۂ";
+const PERSIAN: &str = "پچژگ";
+/// Letters that Persian shares with Urdu, and writes otherwise than Arabic.
+const KAF_AND_YEH: &str = "کی";
 /// Letters that Persian and Urdu rarely have.
 const ARABIC: &str = "ةىيكأإؤ";
 /// Pairs of letters that are one in Yiddish.
@@ -120,8 +126,11 @@ pub fn detect(text: &str) -> Option<&'static str> {
 /// text's script. `None` for Latin letters, which many languages share, and for scripts of other languages.
 #[must_use]
 pub fn detect_to_speak(text: &str) -> Option<&'static str> {
-    let of_script = || Script::of(text)?.language();
-    detect(text).or_else(|| of_script().filter(|code| is_ours(code)))
+    let of_script = || match Script::of(text)? {
+        Script::Arabic => Some(by_arabic_letters(text)),
+        script => script.language(),
+    };
+    detect_readable(text).or_else(|| of_script().filter(|code| is_ours(code)))
 }
 
 /// The language to speak a text in with a voice of the language `own`: the detected one, else that of a script which the voice does not read. `None`
@@ -131,8 +140,40 @@ pub fn detect_for_voice(own: &str, text: &str) -> Option<&'static str> {
     if Script::of(text) == Some(Script::Han) && Script::Han.is_of(own) {
         return None;
     }
-    let of_script = || unread_script(text, |script| script.is_of(own))?.language();
-    detect(text).or_else(of_script)
+    let of_script = || {
+        let unread = unread_script(text, |script| script.is_of(own));
+        match unread.or_else(|| Script::of(text))? {
+            // An Arabic voice names letters that Arabic does not have.
+            Script::Arabic if unread.is_some() || is_arabic(own) => Some(by_arabic_letters(text)),
+            script => unread.and(script.language()),
+        }
+    };
+    detect_readable(text).or_else(of_script)
+}
+
+/// The detected language, unless it is not written in the script of most letters: "Hello" makes no English of a Russian sentence.
+fn detect_readable(text: &str) -> Option<&'static str> {
+    detect(text).filter(|code| unread_script(text, |script| script.is_of(code)).is_none())
+}
+
+/// True if a BCP 47 tag is that of Arabic.
+fn is_arabic(tag: &str) -> bool {
+    let primary = tag.split('-').next().unwrap_or(tag);
+    primary.eq_ignore_ascii_case("ar")
+}
+
+/// The language of a text in Arabic letters, by those that Arabic does not have.
+fn by_arabic_letters(text: &str) -> &'static str {
+    let has = |letters: &str| text.chars().any(|letter| letters.contains(letter));
+    if has(PASHTO) {
+        "ps"
+    } else if has(URDU) {
+        "ur"
+    } else if has(PERSIAN) || has(KAF_AND_YEH) && !has(ARABIC) {
+        "fa"
+    } else {
+        "ar"
+    }
 }
 
 /// True if the interface has a language of this short code.
@@ -150,22 +191,61 @@ pub fn has_han(text: &str) -> bool {
 /// The text without its Chinese characters. The words around them stay apart.
 #[must_use]
 pub fn without_han(text: &str) -> String {
-    without(Script::Han, text)
+    without(
+        |letter| Script::of_letter(letter) == Some(Script::Han),
+        text,
+    )
 }
 
 /// The text without its kana. The words around them stay apart.
 #[must_use]
 pub fn without_kana(text: &str) -> String {
-    without(Script::Kana, text)
+    without(
+        |letter| Script::of_letter(letter) == Some(Script::Kana),
+        text,
+    )
 }
 
-fn without(script: Script, text: &str) -> String {
-    let is_left_out = |letter: char| Script::of_letter(letter) == Some(script);
-    if !text.contains(is_left_out) {
+/// The text without the words in scripts that are not read, which a voice would spell. The words around them stay apart, and a Greek letter that stands
+/// alone is a sign of a formula.
+#[must_use]
+pub fn without_unread(text: &str, is_read: impl Fn(Script) -> bool) -> String {
+    /// No character.
+    const LEFT_OUT: char = '\u{fdd0}';
+    let letters: Vec<char> = text.chars().collect();
+    let script_at = |at: usize| letters.get(at).copied().and_then(Script::of_letter);
+    let mut is_left_out = false;
+    let mut marked = String::with_capacity(text.len());
+    for (at, letter) in letters.iter().enumerate() {
+        is_left_out = match script_at(at) {
+            Some(Script::Greek)
+                if at.checked_sub(1).and_then(script_at).is_none()
+                    && script_at(at + 1).is_none() =>
+            {
+                false
+            }
+            Some(script) => !is_read(script),
+            // Vowels and tones that are no letters go with theirs.
+            None => is_left_out && is_sign_of_word(*letter),
+        };
+        marked.push(if is_left_out { LEFT_OUT } else { *letter });
+    }
+    without(|letter| letter == LEFT_OUT, &marked)
+}
+
+/// True for what is neither a letter nor a digit, a space or punctuation that many scripts share.
+fn is_sign_of_word(c: char) -> bool {
+    let is_shared =
+        matches!(c, '\u{2000}'..='\u{206f}' | '\u{20a0}'..='\u{2bff}' | '\u{3000}'..='\u{303f}');
+    c >= '\u{300}' && c < '\u{10000}' && !is_shared && !c.is_alphanumeric() && !c.is_whitespace()
+}
+
+fn without(is_left_out: impl Fn(char) -> bool, text: &str) -> String {
+    if !text.contains(&is_left_out) {
         return text.to_owned();
     }
     let mut rest = String::with_capacity(text.len());
-    for part in text.split(is_left_out) {
+    for part in text.split(&is_left_out) {
         let begins_word = part.starts_with(|c: char| c.is_alphanumeric() || c.is_whitespace());
         let had_space = rest.ends_with(char::is_whitespace);
         rest.truncate(rest.trim_end().len());
@@ -388,6 +468,8 @@ mod tests {
             ("Guten Morgen, wie geht es Ihnen?", Some("de")),
             ("Taxi 12", None),
             ("Καλημέρα", None),
+            ("Hello Спокойной ночи", Some("ru")),
+            ("آپ کیسے ہیں؟", None),
             ("12", None),
         ] {
             assert_eq!(detect_to_speak(text), language, "{text}");
@@ -402,11 +484,32 @@ mod tests {
             ("ja", "日本", None),
             ("ja", "Guten Morgen, wie geht es Ihnen?", Some("de")),
             ("yue-hk", "日本", None),
+            ("en", "Hello Спокойной ночи", Some("ru")),
+            ("en", "آپ کیسے ہیں؟", Some("ur")),
+            ("ar", "آپ کیسے ہیں؟", Some("ur")),
+            ("ur", "آپ کیسے ہیں؟", None),
+            ("en", "حال شما چطور است؟", Some("fa")),
+            ("en", "ښه راغلاست", Some("ps")),
             ("en", "12", None),
         ] {
             assert_eq!(detect_for_voice(own, text), language, "{own} {text}");
         }
         assert!(has_han("今日は") && !has_han("きょうは いい てんき, 2026"));
+    }
+
+    #[test]
+    fn words_in_scripts_that_are_not_read_are_left_out() {
+        for (language, text, expected) in [
+            ("en", "I said שלום to him", "I said to him"),
+            ("he", "I said שלום to him", "I said שלום to him"),
+            ("en", "Say สวัสดี, Привет!", "Say,!"),
+            ("en", "Say שָׁלוֹם now", "Say now"),
+            ("en", "α + β is Ωmega, π", "α + β is mega, π"),
+            ("en", "5 µm – 3 €", "5 µm – 3 €"),
+        ] {
+            let readable = without_unread(text, |script| script.is_of(language));
+            assert_eq!(readable, expected, "{language}");
+        }
     }
 
     #[test]

@@ -177,11 +177,11 @@ impl ProviderRequests {
             while let Some(piece) = text.next().await {
                 match piece {
                     Ok(delta) => {
-                        if answers
-                            .send(Answer::Engine(Input::ReplyText { reply, delta }))
-                            .await
-                            .is_err()
-                        {
+                        let input = match delta.is_empty() {
+                            true => Input::ReplyRetracted { reply },
+                            false => Input::ReplyText { reply, delta },
+                        };
+                        if answers.send(Answer::Engine(input)).await.is_err() {
                             return;
                         }
                     }

@@ -3,7 +3,10 @@
 //! Requests and answers are the JSON of [`ModelApi`], so that whatever a client of the text interfaces sends reaches the
 //! model, and the other way round. Calls want plain text: [`ChatModel::text`] makes it of the same answers.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use colloquy_formats::{
@@ -48,6 +51,12 @@ pub trait ChatModel: Send + Sync + 'static {
         None
     }
 
+    /// True once an answer ended a thought that it had not begun: then the next one is taken as beginning within a thought, too, until one
+    /// does not. By default nothing is remembered.
+    fn begins_in_thought(&self) -> Arc<AtomicBool> {
+        Arc::default()
+    }
+
     /// Sends a request. It returns with the head of the answer; a stream ends with the answer, and an answer that was
     /// cut off ends with an error.
     async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError>;
@@ -59,11 +68,12 @@ pub trait ChatModel: Send + Sync + 'static {
     async fn text(&self, request: &ChatRequest) -> Result<TextStream, ProviderError> {
         let api = self.api();
         let answer = self.ask(&request.for_model(api)).await?;
-        Ok(text_of(self.name().to_owned(), answer))
+        let begins_in_thought = self.begins_in_thought();
+        Ok(text_of(self.name().to_owned(), answer, begins_in_thought))
     }
 }
 
-/// Pieces of a reply.
+/// Pieces of a reply. An empty one, which is never the first, retracts all that came before it: that was a thought.
 pub type TextStream = BoxStream<'static, Result<String, ProviderError>>;
 
 /// The events of an answer, as the model's API has them.
@@ -179,8 +189,12 @@ impl ChatRequest {
     }
 }
 
-/// The text of an answer, without the thoughts before it and without empty pieces.
-fn text_of(provider: String, answer: ModelAnswer) -> TextStream {
+/// The text of an answer, without the thoughts before it. A thought that is known as one only at its end is retracted by an empty piece.
+fn text_of(
+    provider: String,
+    answer: ModelAnswer,
+    begins_in_thought: Arc<AtomicBool>,
+) -> TextStream {
     let malformed =
         move |what: &str| ProviderError::new(&provider, ProviderErrorKind::Malformed, what);
     match answer {
@@ -197,22 +211,36 @@ fn text_of(provider: String, answer: ModelAnswer) -> TextStream {
                 };
                 future::ready(piece)
             });
+            let filter = match begins_in_thought.load(Ordering::Relaxed) {
+                true => ThoughtFilter::within_thought(),
+                false => ThoughtFilter::default(),
+            };
             let spoken = stream::unfold(
-                (pieces.boxed(), Some(ThoughtFilter::default())),
-                |(mut pieces, filter)| async move {
+                (pieces.boxed(), Some(filter), begins_in_thought),
+                |(mut pieces, filter, begins_in_thought)| async move {
                     let mut filter = filter?;
-                    let (piece, filter) = match pieces.next().await {
-                        Some(Ok(piece)) => (Ok(filter.push(piece)), Some(filter)),
-                        Some(Err(error)) => (Err(error), Some(filter)),
-                        None => (Ok(filter.finish()), None),
+                    let (said, filter) = match pieces.next().await {
+                        Some(Ok(piece)) => {
+                            let text = filter.push(piece);
+                            let retraction = filter.take_retraction().then(String::new);
+                            if filter.ended_unopened() {
+                                begins_in_thought.store(true, Ordering::Relaxed);
+                            }
+                            let text = Some(text).filter(|text| !text.is_empty());
+                            ([retraction.map(Ok), text.map(Ok)], Some(filter))
+                        }
+                        Some(Err(error)) => ([Some(Err(error)), None], Some(filter)),
+                        None => {
+                            begins_in_thought.store(filter.ended_unopened(), Ordering::Relaxed);
+                            let text = Some(filter.finish()).filter(|text| !text.is_empty());
+                            ([text.map(Ok), None], None)
+                        }
                     };
-                    Some((piece, (pieces, filter)))
+                    Some((said, (pieces, filter, begins_in_thought)))
                 },
             );
-            let is_something = |piece: &Result<String, ProviderError>| {
-                future::ready(!matches!(piece, Ok(text) if text.is_empty()))
-            };
-            spoken.filter(is_something).boxed()
+            let said = spoken.map(|said| stream::iter(said.into_iter().flatten()));
+            said.flatten().boxed()
         }
     }
 }
@@ -271,7 +299,7 @@ mod tests {
                 .into_iter()
                 .map(|event| Ok(read(ModelApi::Chat, event)));
             let events = ModelAnswer::Events(stream::iter(events).boxed());
-            let pieces = text_of(String::new(), events).map(Result::unwrap);
+            let pieces = text_of(String::new(), events, Arc::default()).map(Result::unwrap);
             pieces.collect::<Vec<_>>().await
         };
         assert_eq!(text(pieces.map(delta).to_vec()).await, ["Hi ", "you"]);
@@ -284,8 +312,30 @@ mod tests {
         let whole =
             json!({"choices": [{"message": {"content": "<think>Hm.</think>\n{\"a\": 1}"}}]});
         let whole = ModelAnswer::Whole(read(ModelApi::Chat, whole));
-        let mut whole = text_of(String::new(), whole);
+        let mut whole = text_of(String::new(), whole, Arc::default());
         assert_eq!(whole.next().await.unwrap().unwrap(), "{\"a\": 1}");
+    }
+
+    #[tokio::test]
+    async fn a_thought_without_its_beginning_is_retracted_once_and_then_awaited() {
+        let begins_in_thought = Arc::<AtomicBool>::default();
+        let text = async |pieces: Vec<&str>| {
+            let events = pieces
+                .into_iter()
+                .map(|piece| json!({"choices": [{"delta": {"content": piece}}]}))
+                .map(|event| Ok(read(ModelApi::Chat, event)));
+            let events = events.collect::<Vec<_>>();
+            let events = ModelAnswer::Events(stream::iter(events).boxed());
+            let pieces = text_of(String::new(), events, Arc::clone(&begins_in_thought));
+            pieces.map(Result::unwrap).collect::<Vec<_>>().await
+        };
+        let thinking = ["A plan. ", "More", "</think>", "\nHi ", "you"];
+        let retracted = ["A plan. ", "More", "", "Hi ", "you"];
+        assert_eq!(text(thinking.to_vec()).await, retracted);
+        assert_eq!(text(thinking.to_vec()).await, ["Hi ", "you"]);
+        assert_eq!(text(vec!["Hi ", "you"]).await, ["Hi you"]);
+        assert_eq!(text(vec!["Hi ", "you"]).await, ["Hi ", "you"]);
+        assert_eq!(text(thinking.to_vec()).await, retracted);
     }
 
     #[tokio::test]
@@ -306,16 +356,16 @@ mod tests {
         for (api, events) in [(ModelApi::Chat, chat), (ModelApi::Responses, responses)] {
             let events = events.into_iter().map(move |event| Ok(read(api, event)));
             let events = ModelAnswer::Events(stream::iter(events).boxed());
-            let pieces = text_of(String::new(), events);
+            let pieces = text_of(String::new(), events, Arc::default());
             let pieces = pieces.map(Result::unwrap).collect::<Vec<_>>().await;
             assert_eq!(pieces, ["Hi ", "you"]);
         }
         let whole = json!({"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}]});
         let whole = ModelAnswer::Whole(read(ModelApi::Responses, whole));
-        let mut pieces = text_of(String::new(), whole);
+        let mut pieces = text_of(String::new(), whole, Arc::default());
         assert_eq!(pieces.next().await.unwrap().unwrap(), "Hi");
         let nothing = ModelAnswer::Whole(read(ModelApi::Chat, json!({})));
-        let mut nothing = text_of(String::new(), nothing);
+        let mut nothing = text_of(String::new(), nothing, Arc::default());
         assert_eq!(
             nothing.next().await.unwrap().unwrap_err().kind,
             ProviderErrorKind::Malformed

@@ -1,6 +1,8 @@
 //! A span around every question to a model elsewhere, with the attributes of OpenTelemetry's conventions for generative AI:
 //! what was asked for, who answered, the tokens, how it ended. It lasts until the answer has ended or is given up.
 
+use std::sync::{Arc, atomic::AtomicBool};
+
 use async_trait::async_trait;
 use colloquy_config::ModelConfig;
 use colloquy_formats::ModelEvent;
@@ -33,6 +35,7 @@ pub(super) struct Traced<M> {
     upstream_name: String,
     /// Where it is served: host and port.
     server: Option<(String, u16)>,
+    begins_in_thought: Arc<AtomicBool>,
 }
 
 impl<M: ChatModel> Traced<M> {
@@ -46,6 +49,7 @@ impl<M: ChatModel> Traced<M> {
             upstream_name: served.to_owned(),
             server,
             model,
+            begins_in_thought: Arc::default(),
         }
     }
 
@@ -84,6 +88,10 @@ impl<M: ChatModel> ChatModel for Traced<M> {
 
     fn api(&self) -> ModelApi {
         self.model.api()
+    }
+
+    fn begins_in_thought(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.begins_in_thought)
     }
 
     async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {

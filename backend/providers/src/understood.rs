@@ -48,8 +48,8 @@ pub enum NotSpoken {
     Kanji,
     /// Most of the text is in a script that only voices of other languages read. espeak-ng names each letter of some scripts.
     #[error(
-        "most of the text is in the {0} script, which is not read in the language of the request or its voice; set the language to auto, or take \
-         a voice that reads it"
+        "most of the text is in the {0} script, which is not read in the language of the request or its voice; set the language to auto or to \
+         that of the text, or take a voice that reads it"
     )]
     OtherLanguage(Script),
     /// Most of the text is in a script that no voice reads.
@@ -165,8 +165,8 @@ pub(crate) fn voice_to_read<'a>(
     }
 }
 
-/// A text without Chinese characters and kana where the voice would say "Chinese letter" or "Japanese letter" for each of them. The Chinese
-/// characters of Japanese stay: a text in it is refused ([`NotSpoken::Kanji`]).
+/// A text without Chinese characters and kana where the voice would say "Chinese letter" or "Japanese letter" for each of them, and without words in
+/// scripts whose letters it would name. The Chinese characters of Japanese stay: a text in it is refused ([`NotSpoken::Kanji`]).
 pub(crate) fn readable_by_espeak(
     voice: Option<&str>,
     language: Option<&str>,
@@ -182,10 +182,18 @@ pub(crate) fn readable_by_espeak(
     };
     // A voice that is named reads its own script in a text of any language.
     let reads_kana = is_japanese || voice_name.is_some_and(|name| is_of(name, &JAPANESE));
-    match reads_kana {
+    let text = match reads_kana {
         true => text,
         false => colloquy_language::without_kana(&text),
-    }
+    };
+    let of_voice = voice.and_then(own_language);
+    let default = of_voice.is_none().then_some(DEFAULT_LANGUAGE);
+    let tags = [of_voice.as_deref(), language.or(default)];
+    colloquy_language::without_unread(&text, |script| {
+        matches!(script, Script::Han | Script::Kana)
+            || script.is_read_by_espeak()
+            || tags.iter().flatten().any(|tag| script.is_of(tag))
+    })
 }
 
 /// What an operator does about it.

@@ -1,8 +1,9 @@
 //! Stage directions: what models write between asterisks or in brackets that somebody does (`*smiles* Hello!`), which is done and not said.
 //!
 //! The same marks emphasize words (`I am *really* glad`), which are said. A direction is a thought of its own: it stands where a sentence
-//! begins or ends and begins with a small letter, or its first word is something that people do on a stage. In the middle of a sentence
-//! a gesture is one behind a greeting (`Hello *smiles* nice to see you`). Where both are possible, the words are said.
+//! begins or ends, and its first word is something that people do on a stage, or begins with a small letter and has the form of a verb in English.
+//! In the middle of a sentence a gesture is one behind a greeting (`Hello *smiles* nice to see you`). Where both are possible, the words are said.
+//! Between other marks (`_smiles_`, `**smiles**`) only a gesture that stands where a sentence begins is a direction.
 //!
 //! Actions are known in all languages of the interface. Those of other languages than English stand where a sentence begins, behind a greeting
 //! or between commas: elsewhere a verb is one of the sentence (`Wenn es regnet, *lacht* sie`).
@@ -17,12 +18,16 @@ use std::borrow::Cow;
 
 use colloquy_voice::{ends_with_abbreviation, never_ends_sentence};
 
-use self::words::{ACTIONS, EMPHASIZED, GESTURES, GREETINGS, MANNERS, OPENING};
+use self::words::{ACTIONS, EMPHASIZED, GESTURES, GREETINGS, MANNERS, NO_ACTIONS, OPENING, SCENIC};
 
 /// The longest direction, in bytes.
 const MAX_BYTES: usize = 200;
 /// How much is read of what stands before a direction, in bytes.
 const BEFORE_BYTES: usize = 200;
+/// Marks of emphasis.
+const EMPHASIS: [char; 3] = ['*', '_', '~'];
+/// The most of them in a row.
+const MAX_MARKS: usize = 3;
 /// What ends a sentence.
 const ENDS: [char; 10] = ['.', '!', '?', '…', '。', '！', '？', '؟', '।', '॥'];
 /// What separates a direction from what stands before it in a sentence, and from what follows.
@@ -41,7 +46,7 @@ const EMOTICONS: &[&str] = &[":)", ";)", ":-)", ";-)"];
 
 /// A line without its stage directions.
 pub(super) fn removed(line: &str) -> Cow<'_, str> {
-    let is_mark = |c: char| c == '*' || brackets::is_open(c);
+    let is_mark = |c: char| EMPHASIS.contains(&c) || brackets::is_open(c);
     if !line.contains(is_mark) {
         return Cow::Borrowed(line);
     }
@@ -61,17 +66,26 @@ pub(super) fn removed(line: &str) -> Cow<'_, str> {
 /// What is said of the beginning of a text, which is a mark, and what follows.
 fn without_direction<'t>(marked: &'t str, before: &str) -> (&'t str, &'t str) {
     let kept = |after: &'t str| marked.split_at(marked.len() - after.len());
-    if !marked.starts_with('*') {
+    if !marked.starts_with(EMPHASIS) {
         return match brackets::enclosed(marked) {
             Some((inside, after)) if brackets::is_direction(inside, before, after) => ("", after),
             _ => kept(marked.trim_start_matches(brackets::is_open)),
         };
     }
-    match enclosed(marked) {
-        Some((inside, after)) if is_direction(inside, before, after) => ("", after),
-        Some((_, after)) => kept(after),
-        None => kept(marked.trim_start_matches('*')),
+    match (enclosed(marked), loosely_enclosed(marked)) {
+        (Some((inside, after)), _) if is_direction(inside, before, after) => ("", after),
+        (Some((_, after)), _) => kept(after),
+        (None, Some((inside, after))) if is_certain(inside, before, after) => ("", after),
+        (None, _) => {
+            let mark = |c: char| marked.starts_with(c);
+            kept(marked.trim_start_matches(mark))
+        }
     }
+}
+
+/// Returns true if a line begins with a direction between asterisks that are apart from it, the first of which could be the mark of a list.
+pub(super) fn begins_apart(line: &str) -> bool {
+    loosely_enclosed(line).is_some_and(|(inside, after)| is_certain(inside, "", after))
 }
 
 /// What stands between single asterisks at the beginning of a text, and what follows.
@@ -86,6 +100,29 @@ fn enclosed(text: &str) -> Option<(&str, &str)> {
     let goes_on = |c: char| c == '*' || c.is_alphanumeric() && !abroad::is_unspaced(c);
     let is_closed = !after.starts_with(goes_on);
     (is_tight && is_closed && !inside.is_empty()).then_some((inside, after))
+}
+
+/// What stands between marks of emphasis of any kind at the beginning of a text, and what follows. It may be apart from the marks, and a word may
+/// follow at once.
+fn loosely_enclosed(text: &str) -> Option<(&str, &str)> {
+    let mark = text.chars().next()?;
+    let inner = text.trim_start_matches(mark);
+    let marks = &text[..text.len() - inner.len()];
+    let near = &inner[..inner.floor_char_boundary(MAX_BYTES)];
+    let end = near.find(mark)?;
+    let after = inner[end..].strip_prefix(marks)?;
+    let is_whole = marks.len() <= MAX_MARKS && !after.starts_with(mark);
+    let inside = inner[..end].trim();
+    (is_whole && !inside.is_empty()).then_some((inside, after))
+}
+
+/// Returns true for a gesture where a sentence begins, behind which another one does or nothing follows.
+fn is_certain(inside: &str, before: &str, after: &str) -> bool {
+    let follows = after.trim_start();
+    let goes_on = follows.starts_with(char::is_lowercase) || abroad::goes_on(follows);
+    !goes_on
+        && (brackets::is_gesture(inside) || abroad::is_action(inside))
+        && begins_sentence(near_end(before), follows)
 }
 
 fn is_direction(inside: &str, before: &str, after: &str) -> bool {
@@ -106,7 +143,10 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
         let is_said = EMPHASIZED.contains(&lower.as_str()) || abroad::is_emphasized(&lower);
         let is_done_abroad =
             does_abroad && (begins_small || !goes_on) && !(is_unspaced && abroad::goes_on(after));
-        return does.is_some() || is_done_abroad || begins_small && !goes_on && !is_said;
+        let is_probable = !goes_on && !is_said && (begins_small || names_person(inside));
+        return does.is_some()
+            || is_done_abroad
+            || is_probable && is_probably_done(inside, before, follows);
     }
     let is_separate = after.starts_with(FOLLOWING);
     if does_abroad {
@@ -132,6 +172,50 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
         .unwrap_or_default();
     let is_object = OPENING.contains(&last.to_lowercase().as_str());
     begins && is_separate || stands_between || closes && !is_object
+}
+
+/// Returns true if a direction begins with who does it.
+fn names_person(inside: &str) -> bool {
+    bare_words(inside)
+        .next()
+        .is_some_and(|word| matches!(word.as_str(), "i" | "he" | "she" | "they"))
+}
+
+/// Returns true if words between sentences are more likely done than said, though no known action begins them: they begin with what could be a verb of
+/// English, with a person and a gesture, or they are how somebody speaks or looks. What stands behind a quotation says who spoke.
+fn is_probably_done(inside: &str, before: &str, follows: &str) -> bool {
+    let words: Vec<String> = bare_words(inside).collect();
+    let [first, rest @ ..] = words.as_slice() else {
+        return false;
+    };
+    let is_scenic = words
+        .last()
+        .is_some_and(|last| SCENIC.contains(&last.as_str()));
+    if rest.len() > 1 && before.ends_with(['"', '”']) {
+        return true;
+    }
+    if names_person(inside) {
+        let verb = rest.first().map(String::as_str).unwrap_or_default();
+        let third_person = format!("{verb}s");
+        return is_scenic || GESTURES.contains(&verb) || GESTURES.contains(&third_person.as_str());
+    }
+    let begins_scene = matches!(first.as_str(), "in" | "with" | "a" | "an") || rest.len() == 1;
+    if is_scenic && begins_scene {
+        return true;
+    }
+    let verb = match rest.first() {
+        Some(second) if first.ends_with("ly") => second,
+        _ => first,
+    };
+    let is_inflected = verb.ends_with("ing") || verb.ends_with('s') && !verb.ends_with("ss");
+    is_inflected && !NO_ACTIONS.contains(&verb.as_str()) && may_be_english(before, follows)
+}
+
+/// Returns true if what stands around a direction is not in another language.
+fn may_be_english(before: &str, follows: &str) -> bool {
+    let follows = &follows[..follows.floor_char_boundary(BEFORE_BYTES)];
+    let around = format!("{before} {follows}");
+    colloquy_language::detect(&around).is_none_or(|code| code == "en")
 }
 
 /// The last part of what stands before a direction.
@@ -212,6 +296,23 @@ mod tests {
             ("*lächelt* Guten Tag.", " Guten Tag."),
             ("Bonjour ! *sourit*", "Bonjour ! "),
             ("*smiles. Then waves.* Hello.", " Hello."),
+            (
+                "*polishes the counter* What can I get you?",
+                " What can I get you?",
+            ),
+            ("*slowly unfolds a map* We are here.", " We are here."),
+            ("*humming a tune* We are here.", " We are here."),
+            ("_smiles_ Hello.", " Hello."),
+            ("Hello. ~smiles~", "Hello. "),
+            ("**smiles softly** Hello.", " Hello."),
+            ("***lächelt***", ""),
+            ("* smiles *", ""),
+            ("*winks*Hello", "Hello"),
+            ("*I smile at you.*", ""),
+            (
+                "Come in. *She laughs softly.* Sit down.",
+                "Come in.  Sit down.",
+            ),
             ("*nods* *smiles* Yes.", "  Yes."),
             ("Hello *smiles* nice to see you", "Hello  nice to see you"),
             ("Well *chuckles* let me think.", "Well  let me think."),
@@ -277,7 +378,17 @@ mod tests {
             "un*frigging*believable",
             "a * lone mark",
             "an *open mark",
-            "* smiles *",
+            "He is * smiling *",
+            "Read my_file_name and _this_ ~now~.",
+            "We are open. *except Sundays*",
+            "*closed on holidays*",
+            "We are open. *including weekends*",
+            "We are open. *sometimes until nine*",
+            "Open. *this week only*",
+            "Open. *usually closes late*",
+            "Hier ist alles gut. *tags und nachts*",
+            "*I open at nine.*",
+            "_smiles_ are free",
             "Use *args* and *kwargs* here.",
             "*重要* 请注意",
             "So *very*, *very* nice.",
@@ -310,9 +421,7 @@ mod tests {
         let open = "*a ".repeat(50_000);
         assert_eq!(removed(&open), open);
         let without_spaces = ".*a*".repeat(50_000);
-        // Behind the last one nothing follows.
-        let said = removed(&without_spaces);
-        assert_eq!(Some(&*said), without_spaces.strip_suffix("*a*"));
+        assert_eq!(removed(&without_spaces), without_spaces);
         let nods = "*nods* ".repeat(50_000);
         assert_eq!(removed(&nods).len(), 50_000);
     }

@@ -1,14 +1,21 @@
 //! What of a written text is spoken.
 
+use std::{borrow::Cow, iter};
+
 use colloquy_base::markup::{entity, is_emphasis, link, tag};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::directions;
+
+/// Small capitals, and the letters that they stand for.
+const SMALL_CAPITALS: (&str, &str) = ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz");
 
 /// The text without what cannot be heard: stage directions, Markdown, HTML tags, addresses beyond their host, emoji.
 #[must_use]
 pub fn spoken(text: &str) -> String {
     let mut lines = Vec::new();
     let mut in_code = false;
+    let text = plain_letters(text);
     for line in text.lines() {
         let line = line.trim();
         if line.starts_with("```") || line.starts_with("~~~") {
@@ -29,9 +36,44 @@ pub fn spoken(text: &str) -> String {
     words.join(" ")
 }
 
+/// The text with plain letters and digits in place of those of full width, of formulas and of small capitals, which voices read as codes.
+fn plain_letters(text: &str) -> Cow<'_, str> {
+    match text.chars().all(|c| plain_letter(c) == c) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.chars().map(plain_letter).collect()),
+    }
+}
+
+fn plain_letter(c: char) -> char {
+    match c {
+        '\u{ff10}'..='\u{ff19}'
+        | '\u{ff21}'..='\u{ff3a}'
+        | '\u{ff41}'..='\u{ff5a}'
+        | '\u{1d400}'..='\u{1d7ff}' => iter::once(c).nfkc().next().unwrap_or(c),
+        // Those letters of formulas that were there before the others; "℃" and "№" are none.
+        '\u{2100}'..='\u{2138}' => {
+            let mut plain = iter::once(c).nfkc();
+            match (plain.next(), plain.next()) {
+                (Some(letter), None) if letter.is_ascii_alphabetic() => letter,
+                _ => c,
+            }
+        }
+        '\u{250}'..='\u{2af}' | '\u{1d00}'..='\u{1d7f}' | '\u{a720}'..='\u{a7ff}' => {
+            let (small, plain) = SMALL_CAPITALS;
+            let mut pairs = small.chars().zip(plain.chars());
+            let found = pairs.find(|(small, _)| *small == c);
+            found.map_or(c, |(_, plain)| plain)
+        }
+        _ => c,
+    }
+}
+
 /// Without the mark of a heading, a quotation or a list. The number of a numbered list is heard.
 fn without_prefix(line: &str) -> &str {
     let line = line.trim_start_matches(['#', '>', ' ']);
+    if directions::begins_apart(line) {
+        return line;
+    }
     for mark in ["- [ ] ", "- [x] ", "- ", "* ", "+ ", "• "] {
         if let Some(item) = line.strip_prefix(mark) {
             return item;
@@ -139,6 +181,11 @@ mod tests {
             ("3*4 is 12", "3*4 is 12"),
             ("*smiles* Hello, *you* there! *waves*", "Hello, you there!"),
             ("*smiles*", ""),
+            ("* smiles *\n* bread\n_waves_ Bye!", "bread Bye!"),
+            (
+                "We are open. *except Sundays*",
+                "We are open. except Sundays",
+            ),
             ("Hello *smiles* nice to see you", "Hello nice to see you"),
             (
                 "Open until 5 p.m. *except* Mondays",
@@ -162,6 +209,11 @@ mod tests {
             ("| a | b |\n|---|---|\n| 1 | 2 |", "a b 1 2"),
             ("Grüße, 你好。", "Grüße, 你好。"),
             ("👍", ""),
+            (
+                "Ｈｅｌｌｏ １２！ 𝐇𝐞𝐥𝐥𝐨, 𝟏𝟐 ℋℯllo",
+                "Hello 12！ Hello, 12 Hello",
+            ),
+            ("ᴏᴘᴇɴ ᴅᴀɪʟʏ, 20 ℃", "open daily, 20 ℃"),
         ];
         for (written, heard) in cases {
             assert_eq!(spoken(written), heard, "{written}");

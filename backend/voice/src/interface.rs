@@ -168,6 +168,11 @@ pub enum Input {
         /// The piece; sentences are cut by the engine.
         delta: String,
     },
+    /// The pieces of a reply so far were a thought of the model: what was not heard of them is not said, and no line keeps what was.
+    ReplyRetracted {
+        /// The reply of [`Output::Reply`].
+        reply: ReplyId,
+    },
     /// A reply is complete.
     ReplyEnded {
         /// The reply of [`Output::Reply`].

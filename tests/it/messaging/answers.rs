@@ -285,6 +285,19 @@ async fn a_reply_of_thoughts_alone_is_none() {
     }
 }
 
+/// A thought whose beginning the model's template keeps to itself is no part of the reply.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thought_without_its_beginning_is_no_reply() {
+    let (app, acme, upstream) = with_upstream().await;
+    let script = Script::text("secret plan</think>Hello there friend.");
+    upstream.set_default(Api::Chat, script);
+    let hello = question(json!([written("m1", "Hello")]), json!({}));
+    for _ in 0..2 {
+        let told = output(&app, &acme.key, hello.clone()).await;
+        assert_eq!(told["messages"][1]["text"], "Hello there friend.");
+    }
+}
+
 /// What the first attempt of a completion failed with.
 async fn first_error(app: &TestApp, path: &str) -> String {
     let id = path.rsplit_once('/').unwrap().1;

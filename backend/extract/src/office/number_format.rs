@@ -356,11 +356,22 @@ fn taken(rest: &mut Vec<char>, letter: char) -> usize {
     same
 }
 
+/// The smallest whole number from which on not all are stored exactly.
+const INEXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Returns true for a whole number that is stored exactly.
+pub(super) fn is_exact(value: f64) -> bool {
+    value.fract() == 0.0 && value.abs() < INEXACT
+}
+
 /// A number with the 15 digits that Excel keeps, without zeros at its end: in plain digits, or with an exponent where these would be
-/// many.
+/// many. A whole number that is stored exactly has all of its digits.
 pub(super) fn shortest(value: f64) -> String {
     const DIGITS: usize = 15;
     const PLAIN: std::ops::RangeInclusive<i32> = -9..=20;
+    if value != 0.0 && is_exact(value) {
+        return format!("{value:.0}");
+    }
     let scientific = format!("{:.*e}", DIGITS - 1, value.abs());
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -411,6 +422,8 @@ mod tests {
             (0.0, "0"),
             (-0.0, "0"),
             (14.0, "14"),
+            (1_234_567_890_123_456.0, "1234567890123456"),
+            (-9_007_199_254_740_991.0, "-9007199254740991"),
             (1_234_567.89, "1234567.89"),
             (0.000_012_5, "0.0000125"),
             (1e20, "100000000000000000000"),

@@ -1,14 +1,15 @@
 //! Numbers with the text, the currency, the percent sign and the leading zeros that their format adds to them. A section that adds none of these has no
 //! layout: its numbers are plain (`number_format.rs`). Thousands are not separated. Source: ECMA-376 part 1, section 18.8.31.
 
-use super::number_format::shortest;
+use super::number_format::{is_exact, shortest};
 
 /// The longest section that has a layout, in parts; Excel allows 255 characters.
 const MOST_PARTS: usize = 255;
 /// Characters that tell the sign of a number: alone, they make no layout.
 const SIGNS: &str = "+-\u{2013}\u{2212}()";
-/// Significant digits of a number, as Excel keeps them.
+/// Significant digits of a number, as Excel keeps them, and of a whole one that is stored exactly.
 const SIGNIFICANT: usize = 15;
+const SIGNIFICANT_EXACT: usize = 16;
 /// The largest exponent of ten of a number that is shown in all its digits.
 const LARGEST_EXPONENT: i32 = 20;
 
@@ -285,16 +286,25 @@ impl Layout {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the digits of a number before and behind the point; `None` if there are too many, or more than the layout has places for.
+    /// Returns the digits of a number before and behind the point; `None` if there are too many, or more than the layout has places for, or if a whole
+    /// number has more than are sure.
     fn digits(&self, value: f64) -> Option<(String, String)> {
-        let scientific = format!("{:.*e}", SIGNIFICANT - 1, value.abs());
+        let significant = match is_exact(value) {
+            true => SIGNIFICANT_EXACT,
+            false => SIGNIFICANT,
+        };
+        let scientific = format!("{:.*e}", significant - 1, value.abs());
+        let is_unsure = value.fract() == 0.0 && scientific.parse::<f64>() != Ok(value.abs());
+        if is_unsure {
+            return None;
+        }
         let (mantissa, exponent) = scientific.split_once('e')?;
         let mantissa: u128 = mantissa.replace('.', "").parse().ok()?;
         let exponent: i32 = exponent.parse().ok()?;
         if exponent > LARGEST_EXPONENT {
             return None;
         }
-        let behind_first = i32::try_from(SIGNIFICANT - 1).ok()?;
+        let behind_first = i32::try_from(significant - 1).ok()?;
         let decimals = i32::try_from(self.most_decimals).ok()?;
         // The number, counted in units of its last place, is the mantissa times this power of ten.
         let shift = exponent - behind_first - 3 * self.thousands + decimals;
@@ -343,6 +353,13 @@ mod tests {
             ("00000", -1_067.0, "-01067"),
             ("00000", 123_456.0, "123456"),
             ("00000", 0.0, "00000"),
+            (
+                "0000 0000 0000 0000",
+                1_234_567_890_123_456.0,
+                "1234 5678 9012 3456",
+            ),
+            ("0000 0000 0000 0000", 4_000.0, "0000 0000 0000 4000"),
+            (r#"0 "m""#, 1e18, "1000000000000000000 m"),
             ("0000000000", 30_123_456.0, "0030123456"),
             (r#"0"0"000 0000000"#, 12_345_678_901.0, "10234 5678901"),
             ("(000) 000-0000", 2_025_550_143.0, "(202) 555-0143"),

@@ -109,8 +109,7 @@ impl Numbers {
         match self.formatted(value, style) {
             Some(text) => quick_xml::escape::escape(text).into_owned(),
             // The digits of a whole number were chosen by who wrote the file.
-            None if is_whole(plain) => plain.to_owned(),
-            None => shortest(value),
+            None => whole(plain).unwrap_or_else(|| shortest(value)),
         }
     }
 
@@ -127,10 +126,28 @@ impl Numbers {
     }
 }
 
-/// Whether a number is written as a whole one, and not padded.
-fn is_whole(text: &str) -> bool {
+/// The most digits of a whole number that is written with an exponent and shown in plain digits.
+const MOST_DIGITS: usize = 21;
+
+/// The digits of a number that is written as a whole one and not padded, also with an exponent, as Excel writes those of more than 15 digits:
+/// `1.2345678901234568E+16`. `None` for another number.
+fn whole(text: &str) -> Option<String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    digits.bytes().all(|byte| byte.is_ascii_digit()) && (!digits.starts_with('0') || text == "0")
+    let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain(digits) {
+        return (!digits.starts_with('0') || text == "0").then(|| text.to_owned());
+    }
+    let (mantissa, exponent) = digits.split_once(['E', 'e'])?;
+    let (first, others) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let others = others.trim_end_matches('0');
+    let exponent: usize = exponent.parse().ok()?;
+    let is_normal = first.len() == 1 && first != "0" && is_plain(first) && is_plain(others);
+    if !is_normal || exponent < others.len() || exponent >= MOST_DIGITS {
+        return None;
+    }
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let zeros = "0".repeat(exponent - others.len());
+    Some(format!("{sign}{first}{others}{zeros}"))
 }
 
 /// The number that an attribute holds.
@@ -155,6 +172,11 @@ mod tests {
             (4, "14", "14"),
             (0, "12345678901234567", "12345678901234567"),
             (0, "1e3", "1000"),
+            (0, "1234567890123456", "1234567890123456"),
+            (0, "1.2345678901234568E+16", "12345678901234568"),
+            (0, "-1.234567890123456789E+18", "-1234567890123456789"),
+            (0, "1.5E+21", "1.5E+21"),
+            (0, "4.3499999999999996E+1", "43.5"),
             (0, "inf", "inf"),
             (0, "a &amp; b", "a &amp; b"),
             (0, "", ""),

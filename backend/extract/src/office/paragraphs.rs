@@ -1,4 +1,4 @@
-//! What is added to a Word document or a slide while it is written: the lists that styles make of paragraphs, and marks where text
+//! What is added to a Word document or a slide while it is written: the lists that styles make of paragraphs, what form fields show, and marks where text
 //! of other parts belongs, comments among them.
 
 use std::collections::{HashMap, HashSet};
@@ -7,6 +7,7 @@ use quick_xml::events::BytesStart;
 
 use super::{
     comments,
+    form_fields::FormField,
     list_styles::{LAST_LEVEL, ListStyles},
     relations::value,
     templates,
@@ -23,6 +24,7 @@ pub(super) struct Paragraphs<'a> {
     /// Marks that are written once the paragraph, the shape, the picture or the frame ends, or all of the slide.
     waiting: Vec<&'a str>,
     open: Vec<Paragraph<'a>>,
+    field: FormField,
 }
 
 /// A paragraph that is open.
@@ -44,6 +46,7 @@ impl<'a> Paragraphs<'a> {
             used: HashSet::new(),
             waiting: vec![],
             open: vec![],
+            field: FormField::default(),
         }
     }
 
@@ -55,6 +58,7 @@ impl<'a> Paragraphs<'a> {
         is_empty: bool,
         to: &mut String,
     ) {
+        self.field.start(name, start);
         match name {
             "w:p" if !is_empty => self.open.push(Paragraph::default()),
             "w:pStyle" => {
@@ -132,6 +136,12 @@ impl<'a> Paragraphs<'a> {
                     self.waiting
                         .drain(..)
                         .for_each(|mark| push_paragraph(to, mark));
+                }
+            }
+            "w:fldChar" => {
+                if let Some(text) = self.field.take_text() {
+                    let text = quick_xml::escape::escape(&text);
+                    to.push_str(&format!(r#"<w:t xml:space="preserve">{text}</w:t>"#));
                 }
             }
             "p:graphicFrame" | "p:pic" | "p:sp" => self.push_shapes(to),

@@ -1,7 +1,7 @@
 //! Parts of Office documents, written as `undoc` expects them. It compares names with the prefixes that Office uses, where a
 //! document may bind any other prefix to a namespace; it reads phonetic readings and text that was moved away as text, prompts of a layout as
 //! the text of a slide, and on slides also what stands in for a branch that is read; and it knows neither equations, nor CDATA, nor lists that
-//! a style makes, nor symbols, nor WordArt of before 2010, nor characters that cells write in digits, nor what Excel shows of a number:
+//! a style makes, nor symbols, nor form fields, nor WordArt of before 2010, nor characters that cells write in digits, nor what Excel shows of a number:
 //! cells with numbers become cells with text.
 //!
 //! Most parts of documents need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and
@@ -77,7 +77,7 @@ const KNOWN: [(&str, &str); 18] = [
 const LONGEST_DECLARATION: usize = 1_024;
 
 /// What a part may hold that is written otherwise.
-const REWRITTEN: [&str; 13] = [
+const REWRITTEN: [&str; 14] = [
     "rPh",
     "oMath",
     "sldLayout",
@@ -85,6 +85,7 @@ const REWRITTEN: [&str; 13] = [
     "slidenum",
     "<![CDATA[",
     "Fallback",
+    "ffData",
     "w:moveFrom",
     "w:ruby",
     "w:sym",

@@ -107,6 +107,58 @@ fn word_art_is_read_once() {
     }
 }
 
+/// Form fields and content controls of Word.
+#[test]
+fn forms_show_what_is_chosen() {
+    let field = |data: &str| {
+        let part = |kind: &str| format!(r#"<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>"#);
+        let (separate, end) = (part("separate"), part("end"));
+        format!(
+            r#"<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:name w:val="f"/><w:enabled/>{data}</w:ffData></w:fldChar></w:r><w:r><w:instrText> FORM </w:instrText></w:r>{separate}{end}"#
+        )
+    };
+    let list = |state: &str| {
+        field(&format!(
+            r#"<w:ddList>{state}<w:listEntry w:val="Small"/><w:listEntry w:val="Large &amp; wide"/></w:ddList>"#
+        ))
+    };
+    let check_box = |state: &str| field(&format!("<w:checkBox><w:sizeAuto/>{state}</w:checkBox>"));
+    let control = |properties: &str, text: &str| {
+        format!(
+            "<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent><w:r><w:t>{text}</w:t></w:r></w:sdtContent></w:sdt>"
+        )
+    };
+    for (written, shown) in [
+        (list(""), "Small"),
+        (list(r#"<w:result w:val="1"/>"#), "Large & wide"),
+        (list(r#"<w:default w:val="1"/>"#), "Large & wide"),
+        (check_box(r#"<w:default w:val="0"/>"#), "☐"),
+        (check_box(r#"<w:default w:val="0"/><w:checked/>"#), "☒"),
+        (
+            check_box(r#"<w:default w:val="1"/><w:checked w:val="0"/>"#),
+            "☐",
+        ),
+        (
+            control(
+                r#"<w14:checkbox><w14:checked w14:val="1"/></w14:checkbox>"#,
+                "☒",
+            ),
+            "☒",
+        ),
+        (
+            control(
+                r#"<w:dropDownList><w:listItem w:displayText="Red" w:value="1"/></w:dropDownList>"#,
+                "Red",
+            ),
+            "Red",
+        ),
+    ] {
+        let body = format!("<w:p><w:r><w:t>Chosen:</w:t></w:r>{written}</w:p>");
+        let read = text(&docx(&body, &[]), Format::Docx).replace("&amp;", "&");
+        assert_eq!(read.trim_end(), format!("Chosen:{shown}"), "{body}");
+    }
+}
+
 #[test]
 fn watermarks_are_read_once() {
     let header = format!(

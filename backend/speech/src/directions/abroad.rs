@@ -1,7 +1,6 @@
 //! Stage directions in the languages of the interface other than English.
 //!
-//! Latin and Cyrillic letters have a case, which tells much of a direction without its words (`*lächelt*`). The words here tell the others: those
-//! that begin with a capital letter, those in scripts without case, and those in brackets.
+//! The words here tell them from emphasis: a small letter at the beginning does not, since facts have one, too (`*sonntags geschlossen*`).
 
 use std::{collections::HashSet, sync::LazyLock};
 

@@ -56,7 +56,7 @@ pub(super) fn is_direction(inside: &str, before: &str, after: &str) -> bool {
 }
 
 /// Returns true for a gesture in English, which has no object: "laughs softly", "sigh", "clears her throat".
-fn is_gesture(inside: &str) -> bool {
+pub(super) fn is_gesture(inside: &str) -> bool {
     let mut words = bare_words(inside);
     let Some(verb) = verb(&mut words) else {
         return false;

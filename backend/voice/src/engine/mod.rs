@@ -194,6 +194,7 @@ impl Engine {
                 self.end_of_turn_predicted(pause, is_complete);
             }
             Input::ReplyText { reply, delta } => self.reply_text(reply, &delta),
+            Input::ReplyRetracted { reply } => self.reply_retracted(reply),
             Input::ReplyEnded { reply } => self.reply_ended(reply),
             Input::ReplyFailed { reply } => self.reply_failed(reply),
             Input::Speech {

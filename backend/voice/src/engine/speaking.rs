@@ -26,6 +26,26 @@ impl Engine {
         self.ask_speech();
     }
 
+    pub(super) fn reply_retracted(&mut self, reply: ReplyId) {
+        let now = self.now;
+        let Some(turn) = self.open_turn(reply) else {
+            return;
+        };
+        let unheard = turn.retract(now);
+        self.outputs
+            .extend(unheard.into_iter().map(Output::CancelSpeech));
+        if let Some(mut turn) = self.turn.take() {
+            if turn.audible_at.is_some() {
+                self.pacer.cut();
+                // Without words, the line goes.
+                self.tell_line(&mut turn, true, false);
+                turn.audible_at = None;
+                turn.line = self.transcript.reserve();
+            }
+            self.turn = Some(turn);
+        }
+    }
+
     pub(super) fn reply_ended(&mut self, reply: ReplyId) {
         let Some(turn) = self.open_turn(reply) else {
             return;

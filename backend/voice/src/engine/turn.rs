@@ -136,6 +136,22 @@ impl Turn {
         self.splitter.push(delta);
     }
 
+    /// Forgets what was written so far, except a word of patience. Returns the sentences whose speech is not complete.
+    pub(super) fn retract(&mut self, now: Duration) -> Vec<SentenceId> {
+        let (kept, retracted): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.sentences)
+            .into_iter()
+            .partition(|sentence| sentence.is_aside);
+        self.sentences = kept;
+        self.splitter = Splitter::default();
+        self.said.clear();
+        self.failed = false;
+        self.text_progress_at = now;
+        self.idle_since = None;
+        self.is_hurried = false;
+        let unfinished = retracted.iter().filter(|one| !one.speech.is_ended());
+        unfinished.map(|sentence| sentence.id).collect()
+    }
+
     pub(super) fn pending_text_bytes(&self) -> usize {
         self.splitter.pending_bytes()
     }

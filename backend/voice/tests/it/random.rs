@@ -49,6 +49,8 @@ fn any_input() -> impl Strategy<Value = Input> {
             delta
         }),
         id.clone()
+            .prop_map(|id| Input::ReplyRetracted { reply: ReplyId(id) }),
+        id.clone()
             .prop_map(|id| Input::ReplyEnded { reply: ReplyId(id) }),
         id.clone()
             .prop_map(|id| Input::ReplyFailed { reply: ReplyId(id) }),

@@ -230,6 +230,43 @@ fn the_greeting_is_chosen_by_the_seed() {
 }
 
 #[test]
+fn a_thought_that_was_taken_for_a_reply_is_retracted() {
+    let mut harness = Harness::connected(config());
+    harness.script.reply = vec![];
+    harness.input(Input::TypedTurn {
+        text: "hi".to_owned(),
+    });
+    let reply = harness.replies()[0].1;
+    let text = |delta: &str| Input::ReplyText {
+        reply,
+        delta: delta.to_owned(),
+    };
+    harness.input(text(
+        "The visitor greets me again. I keep the plan to myself. And",
+    ));
+    harness.run_for(ms(500));
+    let heard = |harness: &Harness| {
+        let lines = harness.lines().into_iter();
+        let bot = lines.filter(|(originator, _)| *originator == Originator::Bot);
+        bot.map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    assert_eq!(heard(&harness), ["The visitor greets me again."]);
+    harness.input(Input::ReplyRetracted { reply });
+    assert!(heard(&harness).is_empty());
+    let (line, is_final) = harness.line_events().last().unwrap().1.clone();
+    assert!(line.text.is_empty() && is_final, "{line:?}");
+
+    harness.input(text("Hello there."));
+    harness.input(Input::ReplyEnded { reply });
+    harness.run_for(ms(10_000));
+    assert_eq!(heard(&harness), ["Hello there."]);
+    assert!(harness.failures().is_empty());
+    let spoken = harness.spoken();
+    let last = spoken.last().unwrap();
+    assert_eq!(last.1.1, "Hello there.");
+}
+
+#[test]
 fn answers_to_cancelled_questions_are_dropped() {
     let mut harness = Harness::connected(config());
     harness.script.reply = vec![];

@@ -327,7 +327,10 @@ mod tests {
             readable == text
         };
         assert!(readable("th", "สวัสดี"));
-        assert!(readable("en", "Say สวัสดี to everybody who comes."));
+        assert!(readable("en", "Say 안녕 to everybody who comes."));
+        let text = "Say สวัสดี to everybody who comes.".to_owned();
+        let mixed = espeak.readable(Some("en+f3"), None, text);
+        assert_eq!(mixed, "Say to everybody who comes.");
         assert!(!readable("en", "สวัสดี"));
         assert_eq!(espeak.detect_language(Some("en+f3"), "สวัสดี"), Some("th"));
     }
