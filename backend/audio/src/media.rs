@@ -21,7 +21,7 @@ use symphonia::{
             },
         },
         errors::Error,
-        formats::{FormatOptions, FormatReader, SeekMode, SeekTo, Track, TrackType, probe::Hint},
+        formats::{FormatOptions, FormatReader, SeekMode, SeekTo, Track, probe::Hint},
         io::MediaSourceStream,
         meta::MetadataOptions,
         packet::Packet,
@@ -36,8 +36,11 @@ mod aac;
 mod avi;
 mod decoder;
 mod kinds;
+mod mixer;
+mod mp4;
 mod output;
 mod riff;
+mod tracks;
 
 /// Packets that cannot be decoded may stand between others; so many one after another are no sound.
 const MOST_BAD_PACKETS: usize = 200;
@@ -60,6 +63,9 @@ const PLAIN: [AudioCodecId; 10] = [
 const MOST_FRAME_SAMPLES: u64 = 1_152;
 /// The most channels of a recording.
 const MOST_CHANNELS: usize = 16;
+/// A sample above this is sound, and a track in which none was within this time counts as silent beside others.
+const AUDIBLE: u16 = 32;
+const LISTENED: Duration = Duration::from_secs(600);
 
 /// What sound is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,24 +222,44 @@ pub fn read_window(file: &[u8], container: Container, span: Span) -> Result<Wind
     catch_unwind(AssertUnwindSafe(|| match container {
         Container::Avi => {
             let (container, sound) = avi::sound_of(file)?;
-            read(&sound, container, span)
+            read(&sound, container, &[], span)
         }
         Container::Wav => {
             let (container, sound) = riff::sound_of(file)?;
-            read(&sound, container, span)
+            read(&sound, container, &[], span)
         }
-        container => read(file, container, span),
+        Container::Mp4 => {
+            let entries = mp4::entries(file);
+            let sound = mp4::readable(file, &entries);
+            read(&sound, Container::Mp4, &entries, span)
+        }
+        container => read(file, container, &[], span),
     }))
     .unwrap_or_else(|_| Err(MediaError::Malformed("not to be decoded".to_owned())))
 }
 
-fn read(file: &[u8], container: Container, span: Span) -> Result<Window, MediaError> {
-    let mut reading = open(file, container, span)?;
+/// Reads the first track that has sound within [`LISTENED`], or the first one where none has.
+fn read(
+    file: &[u8],
+    container: Container,
+    entries: &[mp4::Entry],
+    span: Span,
+) -> Result<Window, MediaError> {
+    let open = |number| open(file, container, entries, span, number);
+    let mut reading = open(0)?;
+    let mut number = 0;
+    if reading.tracks > 1 {
+        let tracks = reading.tracks;
+        number = (0..tracks)
+            .find(|number| open(*number).is_ok_and(Reading::is_audible))
+            .unwrap_or(0);
+        reading = open(number)?;
+    }
     if span.from > 0 {
         match reading.seek()? {
             Start::Before => {}
             // What a file says of its length is no reason not to look: others may follow it in a chain.
-            Start::Late => reading = open(file, container, span)?,
+            Start::Late => reading = open(number)?,
         }
     }
     reading.run()
@@ -256,15 +282,21 @@ fn packets(file: &[u8], container: Container) -> Result<Box<dyn FormatReader + '
     })
 }
 
-/// Opens a file, to be read from its beginning.
-fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, MediaError> {
+/// Opens a file, to be read from its beginning: the track of this number among those that are decoded.
+fn open<'s>(
+    file: &'s [u8],
+    container: Container,
+    entries: &[mp4::Entry],
+    span: Span,
+    number: usize,
+) -> Result<Reading<'s>, MediaError> {
     let format = packets(file, container)?;
-    let track = format.default_track(TrackType::Audio);
-    let track = track.ok_or(MediaError::NoSound)?.clone();
-    let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
-    let parameters =
-        parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
-    let decoder = Decoder::of(parameters, track.time_base, span.rate_hz)?;
+    let mut decoded = tracks::decoded(&*format, entries, span.rate_hz)?;
+    let tracks = decoded.len();
+    if number >= tracks {
+        return Err(MediaError::NoSound);
+    }
+    let (track, decoder) = decoded.swap_remove(number);
     let counted = match container {
         Container::Mp3 => counted(file, &track)?,
         _ => None,
@@ -272,6 +304,7 @@ fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, Me
     let mut reading = Reading {
         clock: TrackClock::default(),
         counted,
+        tracks,
         link: 0,
         waiting: None,
         format,
@@ -381,6 +414,8 @@ struct Reading<'s> {
     clock: TrackClock,
     /// How many samples the track has, where that is known better than the file says.
     counted: Option<u64>,
+    /// The number of tracks that are decoded.
+    tracks: usize,
     /// Which file of a chain it is.
     link: usize,
     /// A packet that was read already.
@@ -407,6 +442,9 @@ impl Reading<'_> {
             self.window.declared = declared;
             return Ok(());
         };
+        if let Some(kind) = kinds::undecoded_layer(&self.track, &packet.data) {
+            return Err(MediaError::Unsupported(kind));
+        }
         self.clock.time_of(&self.track, &packet);
         self.decoder.remember(&packet);
         // In Ogg, what is said of the end is said of it in all that it was cut out of.
@@ -476,13 +514,9 @@ impl Reading<'_> {
 
     /// Goes on with the sound of the next file of a chain.
     fn begin_next(&mut self) -> Result<(), MediaError> {
-        let track = self.format.default_track(TrackType::Audio);
-        let track = track.ok_or(MediaError::NoSound)?.clone();
-        let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
-        let parameters =
-            parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
-        self.decoder = Decoder::of(parameters, track.time_base, self.span.rate_hz)?;
-        self.track = track;
+        let decoded = tracks::decoded(&*self.format, &[], self.span.rate_hz)?;
+        let first = decoded.into_iter().next().ok_or(MediaError::NoSound)?;
+        (self.track, self.decoder) = first;
         self.link += 1;
         self.clock.base = self.clock.passed;
         self.clock.zero = None;
@@ -526,6 +560,32 @@ impl Reading<'_> {
         output.samples.truncate(self.span.most);
         self.window.samples = output.samples;
         Ok(self.window)
+    }
+
+    /// Returns true if a sample within [`LISTENED`] is sound.
+    fn is_audible(mut self) -> bool {
+        let (mut interleaved, mut bad) = (Vec::<i16>::new(), 0);
+        while let Ok(Some(packet)) = self.next() {
+            let time = self.clock.time_of(&self.track, &packet);
+            self.clock.pass(&self.track, &packet, time);
+            if time > LISTENED {
+                break;
+            }
+            match self.decoder.decode(&packet, &mut interleaved) {
+                Ok(_) => {
+                    let mut samples = interleaved.iter();
+                    if samples.any(|sample| sample.unsigned_abs() > AUDIBLE) {
+                        return true;
+                    }
+                    bad = 0;
+                }
+                Err(Error::DecodeError(_) | Error::IoError(_)) if bad < MOST_BAD_PACKETS => {
+                    bad += 1;
+                }
+                Err(_) => break,
+            }
+        }
+        false
     }
 
     /// When the window begins.

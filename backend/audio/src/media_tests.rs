@@ -6,6 +6,8 @@ use super::*;
 
 #[path = "media_tests/of_aac.rs"]
 mod of_aac;
+#[path = "media_tests/of_tracks.rs"]
+mod of_tracks;
 #[path = "media_tests/of_wav.rs"]
 mod of_wav;
 

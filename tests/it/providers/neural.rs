@@ -149,6 +149,30 @@ async fn what_is_said_before_and_behind_a_pause_is_heard() {
     }
 }
 
+#[tokio::test]
+async fn words_said_many_times_are_heard_with_those_that_follow() {
+    let providers = with_models(talk(), |_| {}).unwrap();
+    let five = "The train leaves at nine. Five. Five. Five. Five. Five. Five. Five.";
+    let no = "No no no no no no no no. I do not want that. Please cancel my order.";
+    let expected: [(&str, &[&str]); 3] = [
+        (no, &["no", "want", "order"]),
+        ("Go go go go go go go go!", &["go"]),
+        (five, &["train"]),
+    ];
+    for (said, expected) in expected {
+        let heard = read_back(&providers, say(said)).await;
+        for word in expected {
+            assert!(heard.iter().any(|heard| heard == word), "{said}: {heard:?}");
+        }
+    }
+    // A sentence said twice, with 0.3 s between.
+    let help = at_16_khz(&speak(&providers, say("I need help.")).await);
+    let pause = vec![0; 16 * 300];
+    let heard = hear(&providers, [help.as_slice(), &pause, &help].concat()).await;
+    let times = words(&heard).iter().filter(|word| *word == "help").count();
+    assert_eq!(times, 2, "{heard}");
+}
+
 /// How loud a sound is in LUFS, and its peak in dBFS, as ffmpeg measures them: not by what the voices were levelled with.
 fn loudness(pieces: &[Pcm]) -> (f64, f64) {
     let folder = TempDir::new().unwrap();

@@ -1,10 +1,10 @@
-//! AAC: low complexity and high efficiency, of up to eight channels, which are mixed to one.
+//! AAC: low complexity and high efficiency, of up to eight channels, of which more than two are mixed to one.
 //!
 //! `syom` 0.9 refuses a packet with a fill element of a reserved type, or with fill bytes that are not 0xA5; other decoders pass over both.
 //! Where such an element stands is known only once the spectrum before it is decoded, so it cannot be taken out here.
 
 use symphonia::core::codecs::audio::AudioCodecParameters;
-use syom::{DecodeOptions, Decoder};
+use syom::{ChannelMode, DecodeOptions, Decoder};
 
 use super::MediaError;
 
@@ -29,7 +29,14 @@ impl Aac {
                 .ok_or_else(|| unsupported("AAC without its configuration".to_owned()))?,
         };
         // How long a recording may last is the caller's to say.
-        let options = DecodeOptions::speech().with_max_duration_secs(f64::INFINITY);
+        let channels = parameters.channels.as_ref();
+        let mode = match channels.map(|channels| channels.count()) {
+            Some(2) => ChannelMode::Split,
+            _ => ChannelMode::Mono,
+        };
+        let options = DecodeOptions::speech()
+            .with_channel_mode(mode)
+            .with_max_duration_secs(f64::INFINITY);
         let decoder = Decoder::from_asc(&config, options)
             .map_err(|error| unsupported(format!("this kind of AAC ({error})")))?;
         Ok(Self {
@@ -51,12 +58,12 @@ impl Aac {
         drop(self.decoder.set_asc(&self.config));
     }
 
-    /// Puts the mono samples of a packet into `samples`, in the place of those before, and gives their rate; 0 without any.
+    /// Puts the interleaved samples of a packet into `samples`, in the place of those before, and gives their rate and channels; 0 without any.
     pub(super) fn decode(
         &mut self,
         packet: &[u8],
         samples: &mut Vec<i16>,
-    ) -> Result<u32, syom::AacError> {
+    ) -> Result<(u32, usize), syom::AacError> {
         let mut decoded = self.attempt(packet, samples);
         if decoded.is_err() {
             self.reset();
@@ -76,16 +83,23 @@ impl Aac {
         first.is_some_and(|first| self.decoder.decode_au(first, |_| Ok(())).is_ok())
     }
 
-    fn attempt(&mut self, packet: &[u8], samples: &mut Vec<i16>) -> Result<u32, syom::AacError> {
+    fn attempt(
+        &mut self,
+        packet: &[u8],
+        samples: &mut Vec<i16>,
+    ) -> Result<(u32, usize), syom::AacError> {
         samples.clear();
-        let mut rate_hz = 0;
+        let (mut rate_hz, mut channels) = (0, 0);
         self.decoder.decode_au(packet, |frame| {
-            rate_hz = frame.sample_rate;
-            let mono = frame.planar.first().copied().unwrap_or_default();
-            samples.extend(mono.iter().map(|sample| (sample * 32_768.0) as i16));
+            (rate_hz, channels) = (frame.sample_rate, frame.planar.len());
+            let length = frame.planar.iter().map(|plane| plane.len()).min();
+            for at in 0..length.unwrap_or(0) {
+                let moment = frame.planar.iter().map(|plane| plane[at]);
+                samples.extend(moment.map(|sample| (sample * 32_768.0) as i16));
+            }
             Ok(())
         })?;
-        Ok(rate_hz)
+        Ok((rate_hz, channels))
     }
 }
 

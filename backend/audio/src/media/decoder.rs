@@ -27,13 +27,14 @@ const OPUS_GAIN: usize = 16;
 
 /// A decoder for one track.
 pub(super) enum Decoder {
-    /// Mono samples, at the rate of what comes out where Opus has it; it mixes two channels itself.
+    /// At the rate of what comes out where Opus has it.
     Opus {
         opus: opus::Decoder,
         time_base: Option<TimeBase>,
         rate_hz: u32,
+        channels: usize,
     },
-    /// Mono samples.
+    /// One channel, or two.
     Aac(Box<Aac>),
     Other(Box<dyn AudioDecoder>),
 }
@@ -72,7 +73,11 @@ impl Decoder {
             true => wanted_hz,
             false => OPUS_HZ,
         };
-        let mut opus = opus::Decoder::new(rate_hz, Channels::Mono).map_err(malformed)?;
+        let layout = match channels {
+            1 => Channels::Mono,
+            _ => Channels::Stereo,
+        };
+        let mut opus = opus::Decoder::new(rate_hz, layout).map_err(malformed)?;
         let header = parameters.extra_data.as_deref().unwrap_or_default();
         if let Some([low, high]) = header.get(OPUS_GAIN..OPUS_GAIN + 2) {
             let gain = i16::from_le_bytes([*low, *high]);
@@ -82,6 +87,7 @@ impl Decoder {
             opus,
             time_base,
             rate_hz,
+            channels,
         })
     }
 
@@ -113,8 +119,10 @@ impl Decoder {
                 opus,
                 time_base,
                 rate_hz,
+                channels,
             } => {
-                interleaved.resize(*rate_hz as usize * MAX_PACKET_MS / 1_000, 0);
+                let channels = *channels;
+                interleaved.resize(channels * *rate_hz as usize * MAX_PACKET_MS / 1_000, 0);
                 let Ok(count) = opus.decode(&packet.data, interleaved, false) else {
                     return decode_error("opus: a packet that is none");
                 };
@@ -125,14 +133,15 @@ impl Decoder {
                     });
                     usize::try_from(samples).unwrap_or(0)
                 };
-                interleaved.truncate(count.saturating_sub(samples(packet.trim_end)));
-                let begin = samples(packet.trim_start).min(interleaved.len());
+                let end = count.saturating_sub(samples(packet.trim_end));
+                interleaved.truncate(channels * end);
+                let begin = channels * samples(packet.trim_start).min(end);
                 interleaved.drain(..begin);
-                Ok((*rate_hz, 1))
+                Ok((*rate_hz, channels))
             }
             Self::Aac(aac) => match aac.decode(&packet.data, interleaved) {
-                Ok(rate_hz @ 1..) => Ok((rate_hz, 1)),
-                Ok(0) | Err(_) => decode_error("aac: a packet that is none"),
+                Ok((rate_hz @ 1.., channels @ 1..)) => Ok((rate_hz, channels)),
+                Ok(_) | Err(_) => decode_error("aac: a packet that is none"),
             },
             Self::Other(decoder) => {
                 let sound = decoder.decode(packet)?;

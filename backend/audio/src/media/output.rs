@@ -1,10 +1,10 @@
 //! From decoded packets to the samples of a window: mono, at the rate that is wanted, each where its time is.
 
-use std::{slice::ChunksExact, time::Duration};
+use std::{mem, slice::ChunksExact, time::Duration};
 
 use colloquy_voice::Resampler;
 
-use super::{MediaError, Span};
+use super::{MediaError, Span, mixer::Mixer};
 
 /// What stays away for so long between packets is a pause: times are not told more exactly.
 const SHORTEST_GAP: Duration = Duration::from_millis(60);
@@ -13,6 +13,7 @@ const SHORTEST_GAP: Duration = Duration::from_millis(60);
 pub(super) struct Output {
     pub(super) samples: Vec<i16>,
     resampler: Option<Resampler>,
+    mixer: Mixer,
     span: Span,
     /// When the window begins.
     begin: Duration,
@@ -27,6 +28,7 @@ impl Output {
         Self {
             samples: Vec::new(),
             resampler: None,
+            mixer: Mixer::default(),
             span,
             begin,
             next: None,
@@ -53,11 +55,12 @@ impl Output {
             let silence = samples_of(gap, rate_hz);
             self.push(rate_hz, silence, std::iter::repeat_n(0, silence))?;
         }
-        let mono = frames.clone().map(|frame| {
-            let sum: i32 = frame.iter().map(|sample| i32::from(*sample)).sum();
-            (sum / frame.len() as i32) as i16
-        });
-        self.push(rate_hz, frames.len(), mono)
+        let mut mixer = mem::take(&mut self.mixer);
+        let count = frames.len();
+        let mono = frames.map(|frame| mixer.mix(rate_hz, frame));
+        self.push(rate_hz, count, mono)?;
+        self.mixer = mixer;
+        Ok(())
     }
 
     /// Adds so many samples, without those that stand before the window.

@@ -2,7 +2,7 @@
 //!
 //! It hears an utterance in the time that the utterance has, not in the thirty seconds that it was trained with (see
 //! [`network`]), and is kept from inventing words where nobody speaks: what it thinks of a sound without speech is asked
-//! first, a second of sound has few tokens at most, and a text that repeats itself is none.
+//! first, and a second of sound has few tokens at most. A text that repeats itself is marked: the sound tells whether it was said.
 //!
 //! Where each word was said is known to the decoder, which looks at the sound of a word when it says it. Those who ask for
 //! words get that (see [`alignment`]); for others nothing is computed.
@@ -116,10 +116,16 @@ pub struct TimedTranscript {
 }
 
 impl Transcript {
-    /// Whether somebody spoke. Otherwise the words were invented.
+    /// Whether somebody spoke. Otherwise the words were invented. Those of a text that repeats itself may be.
     #[must_use]
     pub fn is_speech(&self) -> bool {
-        self.no_speech <= NO_SPEECH && self.compression <= REPEATS && !self.text.trim().is_empty()
+        self.no_speech <= NO_SPEECH && !self.text.trim().is_empty()
+    }
+
+    /// True if the text repeats itself: somebody said the same words many times, or the decoder did not stop saying them.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.compression > REPEATS
     }
 
     /// How sure the words are: the mean probability of a token, 0 to 1.

@@ -127,7 +127,8 @@ fn nothing_is_heard_where_nobody_speaks() {
         hum,
     ] {
         let transcript = TINY.transcribe(&sound, Some("en"), &|| true).unwrap();
-        assert!(!transcript.is_speech(), "{transcript:?}");
+        let is_heard = transcript.is_speech() && !transcript.repeats();
+        assert!(!is_heard, "{transcript:?}");
     }
 }
 
