@@ -481,8 +481,8 @@ fn write_plain(line: &str, words: &mut String) {
         if c == '&'
             && let Some((meant, after)) = entity(rest)
         {
-            if !words.is_empty() || !meant.trim().is_empty() {
-                words.push_str(meant);
+            if !words.is_empty() || !meant.is_whitespace() {
+                words.push(meant);
             }
             rest = after;
             continue;

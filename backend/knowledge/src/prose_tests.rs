@@ -471,6 +471,10 @@ fn marks_are_no_words() {
         ("run `colloquy serve` now", "run colloquy serve now"),
         ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
         (
+            "5&nbsp;&euro; or &pound;4 &mdash; R&amp;D",
+            "5 € or £4 — R&D",
+        ),
+        (
             "<https://example.org/a> or https://example.org",
             "https://example.org/a or https://example.org",
         ),
