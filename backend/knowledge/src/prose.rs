@@ -191,7 +191,10 @@ impl<'a> Blocks<'a> {
                 end = after;
                 break;
             }
-            if !joined.goes_on_in(line, &self.document[after..]) {
+            let rest = &self.document[after..];
+            if joined.is_address_before(line, rest) {
+                text.push(',');
+            } else if !joined.goes_on_in(line, rest) {
                 break;
             }
             if !(ends_wide(&text) && next.starts_with(is_wide)) {
