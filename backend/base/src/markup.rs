@@ -4,6 +4,8 @@
 const MAX_TAG_BYTES: usize = 200;
 /// The longest label or target of a link, in bytes. What opens without an end costs no more than this.
 const MAX_LINK_BYTES: usize = 2_048;
+/// The longest name or number of a character reference with the semicolon behind it, in bytes.
+const MAX_ENTITY_BYTES: usize = 10;
 
 /// Splits a text at the first `end` within `most` bytes.
 #[must_use]
@@ -37,20 +39,89 @@ pub fn tag(text: &str) -> Option<&str> {
     begins.then_some(after)
 }
 
-/// Splits a text that begins with one of the common character references into its meaning and the text behind it.
+/// Splits a text that begins with a character reference, a number or one of the common names, into its meaning and the text behind it. Blanks of
+/// all widths are a plain one.
 #[must_use]
-pub fn entity(text: &str) -> Option<(&'static str, &str)> {
-    const ENTITIES: &[(&str, &str)] = &[
-        ("&amp;", "&"),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-        ("&nbsp;", " "),
+pub fn entity(text: &str) -> Option<(char, &str)> {
+    let (name, after) = split_near(text.strip_prefix('&')?, ";", MAX_ENTITY_BYTES)?;
+    let meant = match name.strip_prefix('#') {
+        Some(number) => {
+            let hexadecimal = number.strip_prefix(['x', 'X']);
+            let code = match hexadecimal {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?)?
+        }
+        None => named(name)?,
+    };
+    match meant.is_whitespace() {
+        true => Some((' ', after)),
+        false => (!meant.is_control()).then_some((meant, after)),
+    }
+}
+
+fn named(name: &str) -> Option<char> {
+    // The names of U+00A0 to U+00FF, in their order.
+    const LATIN_1: [&str; 96] = [
+        "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf",
+        "laquo", "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro",
+        "para", "middot", "cedil", "sup1", "ordm", "raquo", "frac14", "frac12", "frac34", "iquest",
+        "Agrave", "Aacute", "Acirc", "Atilde", "Auml", "Aring", "AElig", "Ccedil", "Egrave",
+        "Eacute", "Ecirc", "Euml", "Igrave", "Iacute", "Icirc", "Iuml", "ETH", "Ntilde", "Ograve",
+        "Oacute", "Ocirc", "Otilde", "Ouml", "times", "Oslash", "Ugrave", "Uacute", "Ucirc",
+        "Uuml", "Yacute", "THORN", "szlig", "agrave", "aacute", "acirc", "atilde", "auml", "aring",
+        "aelig", "ccedil", "egrave", "eacute", "ecirc", "euml", "igrave", "iacute", "icirc",
+        "iuml", "eth", "ntilde", "ograve", "oacute", "ocirc", "otilde", "ouml", "divide", "oslash",
+        "ugrave", "uacute", "ucirc", "uuml", "yacute", "thorn", "yuml",
     ];
-    ENTITIES
-        .iter()
-        .find_map(|(name, meant)| Some((*meant, text.strip_prefix(name)?)))
+    const OTHERS: &[(&str, char)] = &[
+        ("amp", '&'),
+        ("lt", '<'),
+        ("gt", '>'),
+        ("quot", '"'),
+        ("apos", '\''),
+        ("OElig", 'Œ'),
+        ("oelig", 'œ'),
+        ("Scaron", 'Š'),
+        ("scaron", 'š'),
+        ("Yuml", 'Ÿ'),
+        ("ensp", ' '),
+        ("emsp", ' '),
+        ("thinsp", ' '),
+        ("ndash", '–'),
+        ("mdash", '—'),
+        ("lsquo", '‘'),
+        ("rsquo", '’'),
+        ("sbquo", '‚'),
+        ("ldquo", '“'),
+        ("rdquo", '”'),
+        ("bdquo", '„'),
+        ("bull", '•'),
+        ("hellip", '…'),
+        ("permil", '‰'),
+        ("prime", '′'),
+        ("Prime", '″'),
+        ("lsaquo", '‹'),
+        ("rsaquo", '›'),
+        ("euro", '€'),
+        ("trade", '™'),
+        ("larr", '←'),
+        ("uarr", '↑'),
+        ("rarr", '→'),
+        ("darr", '↓'),
+        ("minus", '−'),
+        ("asymp", '≈'),
+        ("ne", '≠'),
+        ("le", '≤'),
+        ("ge", '≥'),
+    ];
+    let latin = (0xa0..=u8::MAX).zip(LATIN_1);
+    let mut latin = latin.map(|(code, other)| (other, char::from(code)));
+    let mut others = OTHERS.iter().copied();
+    let is_it = |(other, _): &(&str, char)| *other == name;
+    let (_, meant) = latin.find(is_it).or_else(|| others.find(is_it))?;
+    Some(meant)
 }
 
 /// Returns true if `*`, `_` or `~` between these characters is emphasis: it stands beside a word, but not between digits (`3*4`), inside
@@ -66,4 +137,34 @@ pub fn is_emphasis(mark: char, before: Option<char>, after: Option<char>) -> boo
     // One tilde before a number means "about".
     let about = mark == '~' && is_digit(after);
     !stands_alone && !in_a_word && !multiplies && !about
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn character_references_are_read() {
+        for (text, meant, after) in [
+            ("&amp;lt;", '&', "lt;"),
+            ("&nbsp;5", ' ', "5"),
+            ("&euro; or", '€', " or"),
+            ("&pound;4", '£', "4"),
+            ("&mdash;", '—', ""),
+            ("&yuml;", 'ÿ', ""),
+            ("&auml;", 'ä', ""),
+            ("&Auml;", 'Ä', ""),
+            ("&#39;s", '\'', "s"),
+            ("&#8364;", '€', ""),
+            ("&#x20AC;", '€', ""),
+            ("&#10;", ' ', ""),
+        ] {
+            assert_eq!(entity(text), Some((meant, after)), "{text}");
+        }
+        for text in [
+            "& so", "&so;", "&euro", "&;", "&#;", "&#x;", "&#0;", "&#xd800;", "R&D",
+        ] {
+            assert_eq!(entity(text), None, "{text}");
+        }
+    }
 }

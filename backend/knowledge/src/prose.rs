@@ -191,7 +191,10 @@ impl<'a> Blocks<'a> {
                 end = after;
                 break;
             }
-            if !joined.goes_on_in(line, &self.document[after..]) {
+            let rest = &self.document[after..];
+            if joined.is_address_before(line, rest) {
+                text.push(',');
+            } else if !joined.goes_on_in(line, rest) {
                 break;
             }
             if !(ends_wide(&text) && next.starts_with(is_wide)) {
@@ -481,8 +484,8 @@ fn write_plain(line: &str, words: &mut String) {
         if c == '&'
             && let Some((meant, after)) = entity(rest)
         {
-            if !words.is_empty() || !meant.trim().is_empty() {
-                words.push_str(meant);
+            if !words.is_empty() || !meant.is_whitespace() {
+                words.push(meant);
             }
             rest = after;
             continue;

@@ -14,7 +14,7 @@ fn read(document: &str) -> Vec<(char, String)> {
         .collect()
 }
 
-fn is_read(document: &str, expected: &[(char, &str)]) {
+pub(super) fn is_read(document: &str, expected: &[(char, &str)]) {
     let expected: Vec<_> = expected
         .iter()
         .map(|(kind, text)| (*kind, (*text).to_owned()))
@@ -41,14 +41,14 @@ fn wrapped_lines_are_one_text() {
         ],
     );
     is_read(
-        "- one item that goes on\n  in the next line\n- two\n3. three\n\nHouse of the Sun\nMain Street 5  \n12345 Town\n",
+        "- one item that goes on\n  in the next line\n- two\n3. three\n\nHouse of the Sun\nPlan 5  \nPlan 6\n",
         &[
             ('T', "one item that goes on in the next line"),
             ('T', "two"),
             ('T', "three"),
             ('#', "House of the Sun"),
-            ('T', "Main Street 5"),
-            ('T', "12345 Town"),
+            ('T', "Plan 5"),
+            ('T', "Plan 6"),
         ],
     );
     is_read(
@@ -470,6 +470,10 @@ fn marks_are_no_words() {
         ("[a ![lion](x) ](y)runs", "[a lion ](y)runs"),
         ("run `colloquy serve` now", "run colloquy serve now"),
         ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
+        (
+            "5&nbsp;&euro; or &pound;4 &mdash; R&amp;D",
+            "5 € or £4 — R&D",
+        ),
         (
             "<https://example.org/a> or https://example.org",
             "https://example.org/a or https://example.org",

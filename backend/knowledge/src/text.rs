@@ -307,7 +307,8 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// A line without the marks of lists and headings in front of it. The dashes of an option of a command are none.
+/// A line without the marks of lists and headings in front of it. The dashes of an option of a command are none, and neither is the sign of a
+/// number.
 fn unmarked(line: &str) -> &str {
     let words = line.trim_start_matches(['#', '*', '-', '•', '>', '|', ' ']);
     let marks = &line[..line.len() - words.len()];
@@ -320,6 +321,10 @@ fn unmarked(line: &str) -> &str {
         2 => words.starts_with(|c: char| c.is_ascii_lowercase()),
         _ => false,
     };
+    // "#1" is no heading, which has a blank behind its mark.
+    if marks.ends_with('#') && words.starts_with(|c: char| c.is_ascii_digit()) {
+        return &line[marks.len() - 1..];
+    }
     match is_option {
         true => &line[marks.len() - dashes..],
         false => words,

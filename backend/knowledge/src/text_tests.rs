@@ -36,6 +36,18 @@ fn options_of_commands_keep_their_dashes() {
 }
 
 #[test]
+fn numbers_keep_their_sign() {
+    for (line, said) in [
+        ("#1 in Germany", "#1 in Germany"),
+        ("- #1 in Germany", "#1 in Germany"),
+        ("# 1 in Germany", "1 in Germany"),
+        ("#News", "News"),
+    ] {
+        assert_eq!(sentences(line), [said]);
+    }
+}
+
+#[test]
 fn halves_of_the_day_end_a_sentence_only_before_another() {
     let text = "We open at 9 a.m. and close at 5 p.m. on Saturdays. It is 7 P.M. Monday to Friday at 6 a.m. The rest is free. \
                 Come at 8 p.m.";

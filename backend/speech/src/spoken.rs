@@ -106,7 +106,7 @@ fn inline(line: &str) -> String {
         if c == '&'
             && let Some((meant, after)) = entity(rest)
         {
-            spoken.push_str(meant);
+            spoken.push(meant);
             rest = after;
             continue;
         }
@@ -205,6 +205,7 @@ mod tests {
             ("Hi 👋🏽 there 🙂!", "Hi there !"),
             ("before\n```rust\nlet x = 1;\n```\nafter", "before after"),
             ("a<br>b &amp; c", "a b & c"),
+            ("5&nbsp;&euro; &#8212; or &pound;4", "5 € — or £4"),
             ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
             ("| a | b |\n|---|---|\n| 1 | 2 |", "a b 1 2"),
             ("Grüße, 你好。", "Grüße, 你好。"),

@@ -1,6 +1,6 @@
 //! Ends of lines inside of a paragraph: those over which its sentence goes on, and `<br>`, which parts the lines of a list.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use colloquy_base::markup::tag;
 
@@ -22,6 +22,15 @@ const GOES_ON_BEFORE_MARKS: &[&str] = &[
     "named", "a", "in", "on", "from", "with", "without", "for", "as", "via", "per", "see", "under",
     "over", "near", "behind", "beside", "opposite", "around", "through", "against",
 ];
+/// Words that go on with a sentence behind marked words (English): "`widget x` to start the pump".
+const GOES_ON_BEHIND_MARKS: &[&str] = &[
+    "to", "and", "or", "of", "for", "in", "on", "at", "by", "with", "from", "as", "until",
+    "before", "after",
+];
+/// Signs that belong to the number behind them.
+const NUMBER_SIGNS: &[char] = &['#', '+', '$', '€', '£', '¥'];
+/// In so many lines a sentence has to end that goes on in a number.
+const SENTENCE_LINES: usize = 3;
 /// A first line of so few words is a heading or a label rather than a part of a sentence that was wrapped.
 const LABEL_WORDS: usize = 2;
 /// Words that begin a heading (English) which ends as a sentence may break off: "Where we are".
@@ -36,6 +45,8 @@ const ENDS: &[char] = &[
 pub(super) struct Joined<'a> {
     /// The first line, without the mark of an item.
     first: &'a str,
+    /// True for an item of a list.
+    is_item: bool,
     /// True if a dash stands in front of the first line, as it does of items of a list.
     is_dashed: bool,
     /// The last line as it is written, since two blanks at its end break it.
@@ -51,6 +62,7 @@ impl<'a> Joined<'a> {
     pub(super) fn new(line: &'a str) -> Self {
         Self {
             first: without_mark(line),
+            is_item: item(unquoted(line)).is_some(),
             is_dashed: behind_dash(unquoted(line)).is_some(),
             last: line,
             words: without_mark(line).split_whitespace().count(),
@@ -71,10 +83,54 @@ impl<'a> Joined<'a> {
         if let Some(aside) = behind_dash(next) {
             return self.goes_on_behind_dash(next, aside, rest);
         }
-        may_go_on(next)
+        let goes_on = may_go_on(next)
             && (is_soft(self.last, next)
                 || self.is_inside(next)
-                || self.goes_on_in_marks(line, rest))
+                || self.goes_on_in_marks(line, rest));
+        goes_on || self.goes_on_in_number(next, rest)
+    }
+
+    /// Returns true if the address that the last line belongs to goes on in a line: a street in front of its town, or a name in front of both.
+    /// Commas part the lines of an address.
+    pub(super) fn is_address_before(&self, line: &str, rest: &str) -> bool {
+        let next = unquoted(line);
+        let following = || rest.lines().next().map(unquoted).unwrap_or_default();
+        let may_be_name = || self.lines == 1 && is_title(self.first) && !self.names_what_follows();
+        is_street(self.before()) && is_town(next)
+            || is_street(next) && may_be_name() && is_town(following())
+    }
+
+    /// The words of the last line.
+    fn before(&self) -> &str {
+        match self.lines {
+            1 => self.first,
+            _ => unquoted(self.last),
+        }
+    }
+
+    /// Returns true if all lines so far are a label or a heading rather than a part of a sentence that was wrapped.
+    fn names_what_follows(&self) -> bool {
+        let is_short = self.words <= HEADING_WORDS;
+        self.lines == 1 && (self.words <= LABEL_WORDS || is_short && begins_heading(self.first))
+    }
+
+    /// Returns true if a line that begins with a number is part of the sentence, which ends nearby: the line before ends none, and the line is no
+    /// entry of a list. Inside of a paragraph, `1.` alone begins a list.
+    fn goes_on_in_number(&self, next: &str, rest: &str) -> bool {
+        let begins_list = self.is_item || next.starts_with("1. ") || next.starts_with("1) ");
+        let is_item = item(next).is_some() && begins_list;
+        let is_name = self.lines == 1 && is_title(self.first);
+        if !begins_with_number(next) || is_item || is_name || self.names_what_follows() {
+            return false;
+        }
+        let lines = rest.lines().map(unquoted);
+        let mut behind = lines.take_while(|line| !line.is_empty());
+        let mut near = iter::once(next).chain(behind.clone()).take(SENTENCE_LINES);
+        let following = behind.next().unwrap_or_default();
+        !is_broken(self.last)
+            && !ends_sentence(self.before())
+            && !is_counted_again(next, following)
+            && near.any(has_end)
     }
 
     /// Returns true if a line with a dash in front is an aside of the sentence ("– unlike its predecessor – every"), and no item of a list. Of
@@ -112,19 +168,19 @@ impl<'a> Joined<'a> {
         let Some(behind) = behind_marks(next) else {
             return false;
         };
-        let before = match self.lines {
-            1 => self.first,
-            _ => unquoted(self.last),
-        };
-        let is_short = self.words <= HEADING_WORDS;
-        let names_what_follows = self.words <= LABEL_WORDS || is_short && begins_heading(before);
-        if ends_sentence(before) || is_broken(self.last) || self.lines == 1 && names_what_follows {
+        let before = self.before();
+        if ends_sentence(before) || is_broken(self.last) || self.names_what_follows() {
             return false;
         }
+        let is_short = self.words <= HEADING_WORDS;
         let is_open = GOES_ON_BEFORE_MARKS.contains(&last_word(before));
         let goes_on = match behind.chars().next() {
             None => !is_broken(line) && begins_in(rest),
-            Some(_) => ends_at_once(behind) || is_open && begins_inside(behind),
+            Some(_) => {
+                ends_at_once(behind)
+                    || is_open && begins_inside(behind)
+                    || !begins_with_name(next) && goes_on_behind_marks(behind)
+            }
         };
         let words = next.trim_start_matches(['*', '_']);
         let is_label = next.starts_with(['*', '_'])
@@ -185,6 +241,71 @@ fn ends_at_once(text: &str) -> bool {
     let behind = text.trim_start_matches(['.', '!', '?']);
     let is_end = behind.is_empty() || behind.starts_with(char::is_whitespace);
     is_end && behind.len() < text.len()
+}
+
+/// Returns true if a sentence ends in a line, or with it.
+fn has_end(line: &str) -> bool {
+    line.split_whitespace()
+        .any(|word| word.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']))
+}
+
+fn begins_with_number(line: &str) -> bool {
+    let number = line.trim_start_matches(NUMBER_SIGNS);
+    number.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Returns true if the line behind one that begins with a number is another entry of the same list ("1 Open the lid", "2 Close it").
+fn is_counted_again(line: &str, following: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let ends_at_once = words.next().is_some_and(ends_sentence);
+    let is_entry = match item(line) {
+        Some(_) => item(following).is_some(),
+        None => {
+            let is_name = words
+                .next()
+                .is_some_and(|it| it.starts_with(char::is_uppercase));
+            !ends_at_once && (is_name || ends_sentence(line))
+        }
+    };
+    is_entry && begins_with_number(following)
+}
+
+/// Returns true if a line is a street with the number of a house in front or behind.
+fn is_street(line: &str) -> bool {
+    let is_number = |word: &str| {
+        let letter = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = word.len() - letter.len();
+        (1..=3).contains(&digits) && letter.len() <= 1 && letter.chars().all(char::is_alphabetic)
+    };
+    let mut words = line.split_whitespace();
+    let is_short = (2..=HEADING_WORDS).contains(&words.clone().count());
+    is_short && (words.next().is_some_and(is_number) || words.next_back().is_some_and(is_number))
+}
+
+/// Returns true if a line begins with a postal code and a name.
+fn is_town(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_code = words.next().is_some_and(|code| {
+        let is_number = code.starts_with(|c: char| c.is_ascii_digit());
+        let has_digits = code.chars().all(|c| c.is_ascii_digit() || c == '-');
+        is_number && has_digits && (4..=6).contains(&code.len())
+    });
+    is_code
+        && words
+            .next()
+            .is_some_and(|it| it.starts_with(char::is_uppercase))
+}
+
+/// Returns true if a line begins with marked words other than code that are written like a name.
+fn begins_with_name(line: &str) -> bool {
+    let words = line.trim_start_matches(['*', '_', '[']);
+    !line.starts_with('`') && !words.starts_with(char::is_lowercase)
+}
+
+/// Returns true if a sentence goes on in a text that stands behind marked words.
+fn goes_on_behind_marks(behind: &str) -> bool {
+    let first = behind.split_whitespace().next().unwrap_or_default();
+    GOES_ON_BEHIND_MARKS.contains(&first)
 }
 
 /// Returns true if an aside ends in its line, so that the sentence around it goes on.
@@ -261,15 +382,20 @@ fn is_dashed_again<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
 /// another sentence it says nothing of this one. The search ends at that line.
 fn is_marked_again(line: &str, rest: &str) -> bool {
     let mut last = line;
+    let behind = behind_marks(unquoted(line)).unwrap_or_default();
+    let goes_on = goes_on_behind_marks(behind);
     // A sentence ended before the last line.
-    let mut has_ended = behind_marks(unquoted(line)).is_some_and(ends_at_once);
+    let mut has_ended = has_end(behind);
     for line in rest.lines() {
         let next = unquoted(line);
         if !may_go_on(next) {
             return false;
         }
         let behind = behind_marks(next);
-        let is_alike = behind.is_some_and(|it| it.is_empty() || ends_at_once(it));
+        let is_alike = behind.is_some_and(|it| match goes_on {
+            true => goes_on_behind_marks(it),
+            false => it.is_empty() || ends_at_once(it),
+        });
         let is_open = GOES_ON_BEFORE_MARKS.contains(&last_word(unquoted(last)));
         if is_alike && !is_open && !is_soft(last, next) {
             return !has_ended || ends_sentence(last);
@@ -338,3 +464,7 @@ fn split_at_break(text: &str) -> Option<(&str, &str)> {
             .then_some((&text[..at], after))
     })
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

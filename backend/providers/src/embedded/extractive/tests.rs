@@ -8,6 +8,8 @@ use colloquy_knowledge::{
 use futures_util::TryStreamExt as _;
 use serde_json::json;
 
+mod layout;
+
 use super::*;
 use crate::{ChatMessage, ChatRole, Grounding};
 
