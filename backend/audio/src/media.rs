@@ -251,7 +251,7 @@ fn read(
     if reading.tracks > 1 {
         let tracks = reading.tracks;
         number = (0..tracks)
-            .find(|number| open(*number).is_ok_and(Reading::is_audible))
+            .find(|number| open(*number).is_ok_and(Reading::has_sound))
             .unwrap_or(0);
         reading = open(number)?;
     }
@@ -563,7 +563,7 @@ impl Reading<'_> {
     }
 
     /// Returns true if a sample within [`LISTENED`] is sound.
-    fn is_audible(mut self) -> bool {
+    fn has_sound(mut self) -> bool {
         let (mut interleaved, mut bad) = (Vec::<i16>::new(), 0);
         while let Ok(Some(packet)) = self.next() {
             let time = self.clock.time_of(&self.track, &packet);

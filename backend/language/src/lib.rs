@@ -237,7 +237,10 @@ pub fn without_unread(text: &str, is_read: impl Fn(Script) -> bool) -> String {
 fn is_sign_of_word(c: char) -> bool {
     let is_shared =
         matches!(c, '\u{2000}'..='\u{206f}' | '\u{20a0}'..='\u{2bff}' | '\u{3000}'..='\u{303f}');
-    c >= '\u{300}' && c < '\u{10000}' && !is_shared && !c.is_alphanumeric() && !c.is_whitespace()
+    ('\u{300}'..'\u{10000}').contains(&c)
+        && !is_shared
+        && !c.is_alphanumeric()
+        && !c.is_whitespace()
 }
 
 fn without(is_left_out: impl Fn(char) -> bool, text: &str) -> String {

@@ -37,7 +37,7 @@ async fn a_call_whose_node_is_heard_again_is_shown_as_it_goes_on() {
         node::heartbeat(&cut_off.kernel).await.unwrap();
         calls::sweep(&alive.app.calls).await.unwrap();
         assert_eq!(states().await, (json!("starting"), json!("ongoing")));
-        assert_eq!(listed("ongoing").await, [connected.clone()]);
+        assert_eq!(listed("ongoing").await, std::slice::from_ref(&connected));
         assert_eq!(listed("error").await, [""; 0]);
         // Longer than calls are kept for a node that stays away.
         clock.advance(Duration::from_secs(660));
