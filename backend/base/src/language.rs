@@ -113,7 +113,9 @@ pub fn is_several(tag: &str) -> bool {
 
 fn has_code(tag: &str, code: &str) -> bool {
     let mut subtags = tag.trim().split(['-', '_']);
-    subtags.next().is_some_and(|first| first.eq_ignore_ascii_case(code))
+    subtags
+        .next()
+        .is_some_and(|first| first.eq_ignore_ascii_case(code))
 }
 
 /// A language as a person or a program gives it.

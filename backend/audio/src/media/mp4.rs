@@ -154,7 +154,9 @@ impl Entry {
 /// The content of the first box of a kind, if there is one.
 fn child(file: &[u8], within: Range<usize>, kind: &[u8; 4]) -> Option<Range<usize>> {
     let mut boxes = boxes(file, within);
-    boxes.find(|(other, _)| other == kind).map(|(_, content)| content)
+    boxes
+        .find(|(other, _)| other == kind)
+        .map(|(_, content)| content)
 }
 
 /// The kinds of the boxes in a part of a file, and where their contents stand; one that is cut short has what there is of it.

@@ -1,8 +1,6 @@
 //! Tracks of QuickTime and MPEG-4 files, and the channels of a track.
 
-use super::{
-    Container, MediaError, SECOND, Window, film, frequency, read_window, recording, span,
-};
+use super::{Container, MediaError, SECOND, Window, film, frequency, read_window, recording, span};
 
 fn loudest(window: &Window) -> u16 {
     let samples = window.samples.iter().map(|sample| sample.unsigned_abs());
@@ -103,7 +101,9 @@ fn the_first_track_that_is_not_silent_is_read() {
         assert!(loudest(&window) < 100, "{name}");
     }
     // A track that is not decoded does not hide one that is.
-    let both = ["-map", "0:a", "-map", "0:a", "-c:a:0", "ac3", "-c:a:1", "aac"];
+    let both = [
+        "-map", "0:a", "-map", "0:a", "-c:a:0", "ac3", "-c:a:1", "aac",
+    ];
     let file = recording("a.mp4", 2, &both);
     let window = read_window(&file, Container::Mp4, span(0, SECOND)).unwrap();
     assert!(loudest(&window) > 8_000);
