@@ -94,6 +94,30 @@ pub fn primary(tag: &str) -> &str {
     tag.split('-').next().unwrap_or(tag)
 }
 
+/// The codes of ISO 639-2 for a language that is not known, for several, for one without a code, and for no words.
+const UNDETERMINED: &str = "und";
+const SEVERAL: &str = "mul";
+const NO_LANGUAGE: [&str; 4] = [UNDETERMINED, SEVERAL, "mis", "zxx"];
+
+/// True if a tag says that the language is not known (`und`).
+#[must_use]
+pub fn is_undetermined(tag: &str) -> bool {
+    has_code(tag, UNDETERMINED)
+}
+
+/// True if a tag says that there are several languages (`mul`).
+#[must_use]
+pub fn is_several(tag: &str) -> bool {
+    has_code(tag, SEVERAL)
+}
+
+fn has_code(tag: &str, code: &str) -> bool {
+    let mut subtags = tag.trim().split(['-', '_']);
+    subtags
+        .next()
+        .is_some_and(|first| first.eq_ignore_ascii_case(code))
+}
+
 /// A language as a person or a program gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NamedLanguage {
@@ -107,7 +131,8 @@ impl NamedLanguage {
     /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`, `English - US`) or in the language itself (`Deutsch`), a
     /// code of two or three letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
     ///
-    /// A code of three letters is also taken if its language has no name here, as a speech service may know it.
+    /// A code of three letters is also taken if its language has no name here, as a speech service may know it; not one that stands for no
+    /// language, such as `und` and `mul`.
     #[must_use]
     pub fn parse(language: &str) -> Option<Self> {
         let language = language.trim().to_lowercase();
@@ -179,7 +204,7 @@ fn of_tag(tag: &str) -> Option<String> {
     let named = named.find(|(shortest, codes, _)| *shortest == code || codes.contains(&code));
     let code = match named {
         Some((shortest, ..)) => *shortest,
-        None if code.len() == 3 => code,
+        None if code.len() == 3 && !NO_LANGUAGE.contains(&code) => code,
         None => return None,
     };
     Some(match rest {
@@ -252,6 +277,10 @@ mod tests {
             ("jw", Some("jv")),
             ("haw", Some("haw")),
             ("gsw", Some("gsw")),
+            ("und", None),
+            ("und-Latn", None),
+            ("MUL", None),
+            ("zxx", None),
             ("auto", None),
             ("", None),
             ("xx", None),
@@ -278,6 +307,17 @@ mod tests {
             Some(NamedLanguage::Detected)
         );
         assert_eq!(NamedLanguage::parse("Elvish"), None);
+    }
+
+    #[test]
+    fn codes_of_no_language_are_told_apart() {
+        for tag in ["und", " UND ", "und-Latn", "und_Latn"] {
+            assert!(is_undetermined(tag) && !is_several(tag), "{tag}");
+        }
+        assert!(is_several("mul") && is_several("Mul-Latn"));
+        for other in ["", "de", "undo", "auto"] {
+            assert!(!is_undetermined(other) && !is_several(other), "{other}");
+        }
     }
 
     #[test]

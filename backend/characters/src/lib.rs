@@ -18,7 +18,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant};
-use colloquy_base::{invalid::InvalidField, language::NamedLanguage};
+use colloquy_base::{
+    invalid::InvalidField,
+    language::{NamedLanguage, is_several, is_undetermined},
+};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
 pub use colloquy_knowledge::CharacterDocuments;
@@ -124,7 +127,7 @@ pub struct CharacterParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The language that it speaks and understands: a name (`German`, `Deutsch`), a code of two or three letters, a BCP 47 tag (`pt-BR`), or `auto`
-    /// for the one that the visitor speaks. An unknown name is rejected.
+    /// for the one that the visitor speaks. An unknown name is rejected, and `und` counts as none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// What it calls the visitor.
@@ -219,7 +222,8 @@ pub struct RenderedCharacter {
 }
 
 impl CharacterParameters {
-    /// The language of its conversations: that of its voice, else its own; `auto` where neither names a language. `None` where both are empty.
+    /// The language of its conversations: that of its voice, else its own; `auto` where neither names a language. `None` where both are empty
+    /// or not known (`und`).
     ///
     /// # Errors
     /// Names the field whose language is unknown.
@@ -272,17 +276,22 @@ pub struct ConversationLanguage {
     pub field: &'static str,
 }
 
-/// Parses the language in a field; `None` where it is empty.
+/// Parses the language in a field; `None` where it is empty or not known (`und`).
 fn named_language(
     field: &'static str,
     language: Option<&str>,
 ) -> Result<Option<ConversationLanguage>, InvalidField> {
-    let Some(language) = language.filter(|language| !language.trim().is_empty()) else {
+    let is_named = |language: &&str| !language.trim().is_empty() && !is_undetermined(language);
+    let Some(language) = language.filter(is_named) else {
         return Ok(None);
     };
     let named = NamedLanguage::parse(language).ok_or_else(|| {
-        let message =
-            "is not a known language; give a name (German), a code (de), a tag (pt-BR) or auto";
+        let message = match is_several(language) {
+            true => "stands for several languages; give one of them, or auto",
+            false => {
+                "is not a known language; give a name (German), a code (de), a tag (pt-BR) or auto"
+            }
+        };
         InvalidField::new(field, message)
     })?;
     Ok(Some(ConversationLanguage { named, field }))

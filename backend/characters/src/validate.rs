@@ -285,7 +285,7 @@ mod tests {
                 parameters,
             })
         };
-        for known in ["", "auto", "Türkçe", "Swahili", "tur", "pt-BR"] {
+        for known in ["", "und", "auto", "Türkçe", "Swahili", "tur", "pt-BR"] {
             let both = json!({"language": known, "voice": {"language": known}});
             assert_eq!(check(both), Ok(()), "{known}");
         }
@@ -300,6 +300,8 @@ mod tests {
             assert_eq!(refused.field, field);
             assert!(refused.message.starts_with("is not a known language"));
         }
+        let refused = check(json!({"language": "mul"})).unwrap_err();
+        assert!(refused.message.starts_with("stands for several languages"));
     }
 
     #[test]
@@ -311,6 +313,8 @@ mod tests {
             ("auto", "fr", Some(("fr", of_voice))),
             ("German", "fr", Some(("fr", of_voice))),
             ("", "fr", Some(("fr", of_voice))),
+            ("German", "und", Some(("de", own))),
+            ("und", "", None),
             ("", "", None),
         ] {
             let named = json!({"language": language, "voice": {"language": voice}});

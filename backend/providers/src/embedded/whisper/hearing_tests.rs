@@ -352,13 +352,13 @@ fn repetitions_that_nobody_has_time_for_are_dropped_and_never_all() {
 
 #[test]
 fn a_text_that_repeats_itself_stays_where_the_speech_has_time_for_it() {
-    let ears = Words {
+    let fives = Words {
         text: ["Five."; 30].join(" "),
         tokens: 60,
         is_loop: false,
     };
     // 7 s.
-    let kept = ears.without_loop(219, false);
+    let kept = fives.without_loop(219, false);
     assert!(!kept.is_loop && kept.tokens == 60, "{kept:?}");
     // 3 s.
     let kept = kept.without_loop(94, false);
