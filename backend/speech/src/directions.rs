@@ -105,7 +105,7 @@ fn enclosed(text: &str) -> Option<(&str, &str)> {
 /// What stands between marks of emphasis of any kind at the beginning of a text, and what follows. It may be apart from the marks, and a word may
 /// follow at once.
 fn loosely_enclosed(text: &str) -> Option<(&str, &str)> {
-    let mark = text.chars().next()?;
+    let mark = text.chars().next().filter(|c| EMPHASIS.contains(c))?;
     let inner = text.trim_start_matches(mark);
     let marks = &text[..text.len() - inner.len()];
     let near = &inner[..inner.floor_char_boundary(MAX_BYTES)];

@@ -45,8 +45,11 @@ impl FormField {
         let state = field.chosen.or(field.default).unwrap_or_default();
         match field.kind? {
             Kind::CheckBox => {
-                let is_checked = matches!(state.as_str(), "1" | "true" | "on");
-                Some(if is_checked { "☒" } else { "☐" }.to_owned())
+                let shown = match state.as_str() {
+                    "1" | "true" | "on" => "☒",
+                    _ => "☐",
+                };
+                Some(shown.to_owned())
             }
             Kind::DropDown => {
                 let place: usize = state.parse().unwrap_or_default();
