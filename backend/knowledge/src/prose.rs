@@ -15,6 +15,7 @@ const MAX_BRACKET_BYTES: usize = 2_048;
 const HEADING_WORDS: usize = 6;
 /// The most words of such a line that is a question, as in a list of questions and answers.
 const QUESTION_WORDS: usize = 14;
+const QUESTION_MARKS: [char; 3] = ['?', '？', '؟'];
 /// The level of a heading that is not marked as one: below all that are.
 pub const UNMARKED: u8 = 7;
 
@@ -55,6 +56,7 @@ pub fn blocks(document: &str) -> Blocks<'_> {
         document,
         at: 0,
         columns: None,
+        is_behind_question: false,
     }
 }
 
@@ -66,6 +68,8 @@ pub struct Blocks<'a> {
     at: usize,
     /// The names of the columns of the table that is being read, and their lines.
     columns: Option<(Vec<String>, &'a str)>,
+    /// The block before is an item that is a question, and the next one is an item as well.
+    is_behind_question: bool,
 }
 
 impl<'a> Iterator for Blocks<'a> {
@@ -210,8 +214,11 @@ impl<'a> Blocks<'a> {
             BlockKind::Text => plain(&without_breaks(text)),
             _ => plain(text),
         };
-        let names_what_follows = kind == BlockKind::Text && item.is_none() && joined.lines == 1;
-        if names_what_follows && looks_like_heading(&text) && self.has_more() {
+        let names_what_follows = match item {
+            Some(_) => self.is_answered_item(&text),
+            None => joined.lines == 1 && looks_like_heading(&text) && self.has_more(),
+        };
+        if kind == BlockKind::Text && names_what_follows {
             kind = BlockKind::Heading { level: UNMARKED };
         }
         Block {
@@ -219,6 +226,24 @@ impl<'a> Blocks<'a> {
             text,
             source: self.document[start..end].trim(),
         }
+    }
+
+    /// Returns true if an item of a list, which ends here, is a question with its answer below. In a list of questions alone, what stands behind
+    /// the last one answers it only without a blank line.
+    fn is_answered_item(&mut self, text: &str) -> bool {
+        let is_behind_question = std::mem::take(&mut self.is_behind_question);
+        let rest = self.document.get(self.at..).unwrap_or_default();
+        let mut lines = rest.lines().map(unquoted);
+        let Some(next) = lines.clone().find(|line| !line.is_empty()) else {
+            return false;
+        };
+        if !text.ends_with(QUESTION_MARKS) || !looks_like_heading(text) {
+            return false;
+        }
+        self.is_behind_question = item(next).is_some();
+        let is_below = lines.next().is_some_and(|line| !line.is_empty());
+        let is_text = !self.is_behind_question && marked_heading(next).is_none() && !is_rule(next);
+        is_text && (is_below || !is_behind_question)
     }
 
     fn has_more(&self) -> bool {
@@ -246,7 +271,7 @@ fn marked_heading(line: &str) -> Option<(u8, &str)> {
     is_marked.then(|| (level, title.trim().trim_end_matches('#').trim_end()))
 }
 
-/// The words of an item of a list, or of a definition, which a colon stands in front of.
+/// The words of an item of a list, of a definition, which a colon stands in front of, or of a footnote, behind its label.
 fn item(line: &str) -> Option<&str> {
     for mark in [
         "- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– ", ": ",
@@ -254,6 +279,12 @@ fn item(line: &str) -> Option<&str> {
         if let Some(item) = line.strip_prefix(mark) {
             return Some(item.trim_start());
         }
+    }
+    if let Some(inner) = line.strip_prefix("[^")
+        && let Some((label, note)) = split_near(inner, "]: ", MAX_BRACKET_BYTES)
+        && !label.contains([' ', ']'])
+    {
+        return Some(note.trim_start());
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &line[digits..];
@@ -290,12 +321,15 @@ fn is_delimiter(line: &str) -> bool {
     marks && line.contains('|') && line.contains('-')
 }
 
-/// `[label]: address`, which stands for nothing that is read.
+/// `[label]: address`, which stands for nothing that is read. Of footnotes, `[^label]: text`, these are the ones that are an address.
 fn is_definition(line: &str) -> bool {
     let inner = line
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("]: "));
-    inner.is_some_and(|(label, target)| !label.contains('[') && !target.contains(' '))
+    inner.is_some_and(|(label, target)| {
+        let is_note = label.starts_with('^');
+        !label.contains('[') && !target.contains(' ') && (!is_note || target.contains("://"))
+    })
 }
 
 /// Pictures alone, which say nothing. One inside of a sentence stands for its description.
@@ -365,7 +399,7 @@ fn ends_wide(text: &str) -> bool {
 
 fn looks_like_heading(text: &str) -> bool {
     let words = text.split_whitespace().count();
-    if text.ends_with(['?', '？', '؟']) {
+    if text.ends_with(QUESTION_MARKS) {
         return words <= QUESTION_WORDS;
     }
     if let Some(title) = text.strip_suffix(':') {

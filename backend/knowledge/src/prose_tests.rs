@@ -407,6 +407,45 @@ fn definitions_stand_below_their_terms() {
 }
 
 #[test]
+fn an_item_that_is_a_question_stands_above_its_answer() {
+    is_read(
+        "1. Which browsers work?\n   Chrome and Firefox.\n2. Is it free?\n\n   Yes.\n\n3. Is it safe? Yes.\n- Is it open?\nAlways.",
+        &[
+            ('#', "Which browsers work?"),
+            ('T', "Chrome and Firefox."),
+            ('#', "Is it free?"),
+            ('T', "Yes."),
+            ('T', "Is it safe? Yes."),
+            ('#', "Is it open?"),
+            ('T', "Always."),
+        ],
+    );
+    is_read(
+        "- Is it free?\n- Is it safe?\n\nCall us.\n\n- Is it open?\n\n# Hours\n\n- Is it late?",
+        &[
+            ('T', "Is it free?"),
+            ('T', "Is it safe?"),
+            ('T', "Call us."),
+            ('T', "Is it open?"),
+            ('#', "Hours"),
+            ('T', "Is it late?"),
+        ],
+    );
+}
+
+#[test]
+fn footnotes_are_texts() {
+    is_read(
+        "It has a warranty[^1] and a plug[^2].\n\n[^1]: The warranty lasts two years.\n[^2]: Yes.\n[^3]: https://example.org\n[1]: a.html",
+        &[
+            ('T', "It has a warranty and a plug."),
+            ('T', "The warranty lasts two years."),
+            ('T', "Yes."),
+        ],
+    );
+}
+
+#[test]
 fn headings_have_levels() {
     let document = "Title\n===\nSub\n---\n### Marked\n\nWhich browsers work?\n\nAll of them.";
     let levels = blocks(document).filter_map(|block| match block.kind {

@@ -47,6 +47,8 @@ pub(super) struct Joined<'a> {
     first: &'a str,
     /// True for an item of a list.
     is_item: bool,
+    /// How far the first line is indented, in bytes.
+    indentation: usize,
     /// True if a dash stands in front of the first line, as it does of items of a list.
     is_dashed: bool,
     /// The last line as it is written, since two blanks at its end break it.
@@ -63,6 +65,7 @@ impl<'a> Joined<'a> {
         Self {
             first: without_mark(line),
             is_item: item(unquoted(line)).is_some(),
+            indentation: indentation(line),
             is_dashed: behind_dash(unquoted(line)).is_some(),
             last: line,
             words: without_mark(line).split_whitespace().count(),
@@ -87,7 +90,7 @@ impl<'a> Joined<'a> {
             && (is_soft(self.last, next)
                 || self.is_inside(next)
                 || self.goes_on_in_marks(line, rest));
-        goes_on || self.goes_on_in_number(next, rest)
+        goes_on || self.goes_on_in_number(line, rest)
     }
 
     /// Returns true if the address that the last line belongs to goes on in a line: a street in front of its town, or a name in front of both.
@@ -116,8 +119,11 @@ impl<'a> Joined<'a> {
 
     /// Returns true if a line that begins with a number is part of the sentence, which ends nearby: the line before ends none, and the line is no
     /// entry of a list. Inside of a paragraph, `1.` alone begins a list.
-    fn goes_on_in_number(&self, next: &str, rest: &str) -> bool {
-        let begins_list = self.is_item || next.starts_with("1. ") || next.starts_with("1) ");
+    fn goes_on_in_number(&self, line: &str, rest: &str) -> bool {
+        let next = unquoted(line);
+        // A line that is indented less than its paragraph is not inside of it.
+        let is_outside = self.is_item || indentation(line) < self.indentation;
+        let begins_list = is_outside || next.starts_with("1. ") || next.starts_with("1) ");
         let is_item = item(next).is_some() && begins_list;
         let is_name = self.lines == 1 && is_title(self.first);
         if !begins_with_number(next) || is_item || is_name || self.names_what_follows() {
@@ -345,6 +351,10 @@ fn begins_heading(line: &str) -> bool {
 fn is_title(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.all(|word| word.chars().count() <= 3 || !word.starts_with(char::is_lowercase))
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
 }
 
 /// A line without the mark of an item of a list.

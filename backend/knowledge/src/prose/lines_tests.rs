@@ -90,6 +90,16 @@ fn a_number_may_begin_a_block() {
             "The Grand Hotel\n24 rooms are free.",
             &[('#', "The Grand Hotel"), ('T', "24 rooms are free.")],
         ),
+        // The paragraph is part of the item before.
+        (
+            "1. Which of them?\n   We have 2 or more\n2. Is it late?\n   Yes.",
+            &[
+                ('#', "Which of them?"),
+                ('T', "We have 2 or more"),
+                ('#', "Is it late?"),
+                ('T', "Yes."),
+            ],
+        ),
         // The line before ends a sentence, or is broken on purpose.
         (
             "It is open.\n9 of us work here.",

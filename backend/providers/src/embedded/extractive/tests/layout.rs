@@ -1,6 +1,8 @@
 //! What is said of documents, however their lines are laid out.
 
-use super::from_base;
+use colloquy_knowledge::CharacterDocument;
+
+use super::{Dialogue, from_base};
 
 #[tokio::test]
 async fn a_short_line_cuts_nothing_off() {
@@ -54,4 +56,32 @@ async fn all_of_an_address_is_said() {
         told,
         "According to Visit: Museum of Art, Main Street 5, 12345 Berlin."
     );
+}
+
+#[tokio::test]
+async fn what_stands_below_a_question_of_a_list_answers_it() {
+    let text = "1. Which browsers work?\n   Chrome and Firefox.\n2. Is it free?\n   Yes.\n\n- How long is the guarantee?\n\n  Two years.";
+    let document = CharacterDocument {
+        title: "Questions".to_owned(),
+        text: text.to_owned(),
+    };
+    for (question, answer) in [
+        ("Which browsers work?", "Chrome and Firefox."),
+        ("Is it free?", "Yes."),
+        ("How long is the guarantee?", "Two years."),
+    ] {
+        let (told, _) = from_base(&[(&["FAQ"][..], text)], question).await;
+        assert_eq!(told, format!("According to FAQ: {answer}"));
+        let mut dialogue = Dialogue::new(std::slice::from_ref(&document));
+        let told = dialogue.say(question).await;
+        assert_eq!(told, format!("According to Questions: {answer}"));
+    }
+}
+
+#[tokio::test]
+async fn a_footnote_is_said_without_its_label() {
+    let text = "The pump[^1] is blue.\n\n[^1]: The warranty lasts two years.";
+    let question = "How long does the warranty last?";
+    let (told, _) = from_base(&[(&["Pump"][..], text)], question).await;
+    assert_eq!(told, "According to Pump: The warranty lasts two years.");
 }
