@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use colloquy_knowledge::{
     Bm25, Concept, Learned, Passage,
-    prose::{BlockKind, blocks},
+    prose::{BlockKind, UNMARKED, blocks},
     sentences, terms,
 };
 
 use super::{
-    intent, kinds::asks_what_is_needed, labels, prices::Asked, reading, titles::spoken_title,
+    intent, kinds::asks_what_is_needed, labels, prices::Asked, reading, steps, titles::spoken_title,
 };
 
 /// A sentence has to share this part of the question's weight.
@@ -29,7 +29,7 @@ const BY_TITLE: f64 = 0.5;
 const BY_PRICE: f64 = 0.5;
 /// What a character knows by itself counts this part of what its documents say.
 const BY_ITSELF: f64 = 0.5;
-/// An answer is at most this long, in characters and in sentences.
+/// An answer is at most this long, in characters and in sentences, of which the steps of an instruction are not counted.
 const MAX_CHARS: usize = 320;
 const MAX_SENTENCES: usize = 3;
 /// A longer sentence is cut, in bytes.
@@ -121,6 +121,8 @@ struct Sentence {
     heading: Option<usize>,
     /// It asks something, so that it answers nothing; what follows may.
     is_question: bool,
+    /// The number of the item of a list that it stands in.
+    step: Option<u16>,
 }
 
 impl Sentence {
@@ -156,23 +158,43 @@ impl Material {
                 heading = Some(headings.len() - 1);
                 of_headings.extend(few_terms(above));
             }
+            let above_text = heading;
+            // The words above a block that complete it where it is code.
+            let mut announcement: Option<String> = None;
             // The headings of the text that what comes stands below, with their levels.
             let mut open: Vec<(u8, usize)> = Vec::new();
             for block in blocks(text) {
+                let announced = announcement.take();
+                let with_code;
                 let (columns, said) = match block.kind {
                     BlockKind::Heading { level } => {
                         open.retain(|(other, _)| *other < level);
                         let above = open.last().map(|(_, number)| *number);
+                        // A line that is not marked stands below all headings.
+                        let above = above.or(above_text.filter(|_| level == UNMARKED));
                         let text = labels::without(&block.text, label_end);
                         headings.push(Heading::new(text, above, place));
                         open.push((level, headings.len() - 1));
                         heading = Some(headings.len() - 1);
                         of_headings = few_terms(text);
+                        announcement = Some(text.to_owned());
                         continue;
                     }
                     BlockKind::Row { columns } => (columns, vec![block.text.as_str()]),
-                    BlockKind::Text | BlockKind::Code => ("", sentences(&block.text)),
+                    BlockKind::Text => ("", sentences(&block.text)),
+                    BlockKind::Code => {
+                        let Some(above) = announced else { continue };
+                        let Some(whole) = steps::announced(&above, block.source) else {
+                            continue;
+                        };
+                        // The sentence with its code stands for the one without.
+                        all.pop_if(|last: &mut Sentence| last.text == above);
+                        with_code = whole;
+                        ("", vec![with_code.as_str()])
+                    }
                 };
+                let first = all.len();
+                let step = steps::number(block.source);
                 let columns = few_terms(columns);
                 let above = [title.as_slice(), &of_headings, &columns].concat();
                 contexts.push(above.clone());
@@ -186,12 +208,15 @@ impl Material {
                         passage: Some(number),
                         heading,
                         is_question,
+                        step,
                     });
                     if is_question {
                         // "Do you want a map? Ask at the entrance."
                         contexts.push([above.as_slice(), &few_terms(text)].concat());
                     }
                 }
+                let last = all[first..].last().filter(|it| it.text.ends_with(':'));
+                announcement = last.map(|it| it.text.clone());
             }
         }
         let facts = facts.into_iter().take(MOST_SENTENCES - all.len());
@@ -202,6 +227,7 @@ impl Material {
             passage: None,
             heading: None,
             is_question: false,
+            step: None,
         });
         all.extend(facts);
         let with_context =
@@ -375,7 +401,7 @@ impl Material {
             .or_else(|| section.iter().find(|at| is_fresh(at)))
             .or_else(|| section.first())?;
         // All that a heading asks for stands below it, a price, too.
-        Some(self.around(*chosen, Asked::default(), |_, _| true))
+        Some(self.around(*chosen, asked.of_any_kind(), |_, _| true))
     }
 
     /// The sentences that follow what was said last, and were not said yet.
@@ -396,9 +422,22 @@ impl Material {
         of_passages.any(|sentence| said.contains(&sentence.text))
     }
 
+    /// Returns true if a sentence stands in a step of a numbered list behind one of the same step, the step before, or the words that announce the
+    /// list.
+    fn is_next_step(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1).map(|before| &self.sentences[before]) else {
+            return false;
+        };
+        match (before.step, self.sentences[at].step) {
+            (Some(last), Some(step)) => last <= step,
+            (None, Some(_)) => before.text.ends_with(':'),
+            (_, None) => false,
+        }
+    }
+
     /// The sentence with those around it that it needs, and those that belong to the answer: `belongs` gets what is
     /// said so far and the next one. A price that a question for something else did not ask for is left out, unless what
-    /// follows leans on it.
+    /// follows leans on it. Of the steps of an instruction, all are said from the first one, as far as there is room, where they are asked for.
     fn around(&self, at: usize, asked: Asked, belongs: impl Fn(&[usize], usize) -> bool) -> Answer {
         let chosen = &self.sentences[at];
         let same_section = |other: usize| {
@@ -411,23 +450,32 @@ impl Material {
             start = at - 1;
         }
         let leans = |other: usize| same_section(other) && leans_back(&self.sentences[other].text);
-        let mut said: Vec<usize> = (start..=at).collect();
+        let is_step = |other: usize| asked.steps && same_section(other) && self.is_next_step(other);
+        let length = |said: &[usize]| -> usize {
+            let texts = said.iter().map(|at| &self.sentences[*at].text);
+            texts.map(|text| text.chars().count() + 1).sum()
+        };
+        let mut first = start;
+        while is_step(first) && same_section(first - 1) {
+            first -= 1;
+        }
+        let mut said: Vec<usize> = (first..=at).collect();
+        if length(&said) > MAX_CHARS {
+            said = (start..=at).collect();
+        }
         let mut next = at + 1;
-        while said.len() < MAX_SENTENCES && same_section(next) {
+        while same_section(next) && (said.len() < MAX_SENTENCES || is_step(next)) {
             if asked.has_other_price(&self.sentences[next].text) && !leans(next + 1) {
                 next += 1;
                 continue;
             }
             let continues = next == at + 1 && leans(next);
-            let length: usize = said
-                .iter()
-                .chain([&next])
-                .map(|at| self.sentences[*at].text.chars().count() + 1)
-                .sum();
-            if !(continues || belongs(&said, next)) || length > MAX_CHARS {
+            let with_next = [said.as_slice(), &[next]].concat();
+            let is_said = is_step(next) || continues || belongs(&said, next);
+            if !is_said || length(&with_next) > MAX_CHARS {
                 break;
             }
-            said.push(next);
+            said = with_next;
             next += 1;
         }
         let text = said

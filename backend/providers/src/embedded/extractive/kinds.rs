@@ -119,6 +119,31 @@ impl Kind {
     }
 }
 
+/// Returns true if a question is for the steps of something that is done: "How do I reset it?", but not "How long do I wait?"
+pub(super) fn asks_for_steps(said: &str) -> bool {
+    const HOW: &[&str] = &[
+        "how do",
+        "how does",
+        "how can",
+        "how could",
+        "how should",
+        "how to",
+        "how would",
+        "wie",
+        "cómo",
+        "comment",
+        "como",
+        "hoe",
+        "jak",
+    ];
+    let plain = intent::plain(said);
+    let is_amount = matches!(Kind::of(said), Some(Kind::Time | Kind::Number));
+    !is_amount
+        && HOW
+            .iter()
+            .any(|words| plain.contains(&format!(" {words} ")))
+}
+
 /// "Which version do I need?", where "do I need a version?" asks for something else.
 pub(super) fn asks_what_is_needed(said: &str) -> bool {
     let said = intent::plain(said);

@@ -18,6 +18,7 @@ mod names;
 mod phrases;
 mod prices;
 mod reading;
+mod steps;
 mod titles;
 mod wire;
 

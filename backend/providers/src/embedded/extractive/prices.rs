@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{intent, kinds::Kind};
+use super::{
+    intent,
+    kinds::{Kind, asks_for_steps},
+};
 
 /// An amount of money: its sign or its name is part of it. Pounds are left out, which may be a weight.
 static PRICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -94,6 +97,8 @@ pub(super) struct Asked {
     pub(super) kind: Option<Kind>,
     /// A price may answer it.
     price: bool,
+    /// The steps of an instruction answer it, all of them.
+    pub(super) steps: bool,
 }
 
 impl Asked {
@@ -101,6 +106,7 @@ impl Asked {
         Self {
             kind: Kind::of(said),
             price: asks_for_price(said),
+            steps: asks_for_steps(said),
         }
     }
 
@@ -110,6 +116,11 @@ impl Asked {
             price: self.price || asks_for_price(said_before),
             ..self
         }
+    }
+
+    /// What a question asks for where everything that stands in a place answers it, of whatever kind.
+    pub(super) fn of_any_kind(self) -> Self {
+        Self { kind: None, ..self }
     }
 
     /// Returns true if a sentence holds what the question word asks for. Prices are no numbers where none is asked for.

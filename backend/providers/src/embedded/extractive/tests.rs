@@ -1,5 +1,7 @@
 //! What is answered from the documents of the demo, and what an answer takes.
 
+mod layout;
+
 use std::sync::Arc;
 
 use colloquy_knowledge::{
@@ -7,8 +9,6 @@ use colloquy_knowledge::{
 };
 use futures_util::TryStreamExt as _;
 use serde_json::json;
-
-mod layout;
 
 use super::*;
 use crate::{ChatMessage, ChatRole, Grounding};

@@ -85,3 +85,57 @@ async fn a_footnote_is_said_without_its_label() {
     let (told, _) = from_base(&[(&["Pump"][..], text)], question).await;
     assert_eq!(told, "According to Pump: The warranty lasts two years.");
 }
+
+#[tokio::test]
+async fn code_is_said_behind_the_sentence_that_announces_it() {
+    for (text, question, answer) in [
+        (
+            "Start it:\n\n```sh\nwidget serve\n```\n\nThen open the page.",
+            "How do I start it?",
+            "Start it: widget serve. Then open the page.",
+        ),
+        (
+            "To start the engine, run this command in a shell:\n\n```\nwidget x\n```\n\nIt hums.",
+            "How do I start the engine?",
+            "To start the engine, run this command in a shell: widget x. It hums.",
+        ),
+    ] {
+        let (told, _) = from_base(&[(&["Pump"][..], text)], question).await;
+        assert_eq!(told, format!("According to Pump: {answer}"));
+    }
+}
+
+#[tokio::test]
+async fn all_steps_of_an_instruction_are_said() {
+    const QUESTION: &str = "How do I reset the device?";
+    for (headings, text, answer) in [
+        (
+            &["Manual", QUESTION][..],
+            "Follow these steps:\n\n1. Hold the button.\n2. Wait for the light.\n3. Let it go.\n4. Close the lid.",
+            "Hold the button. Wait for the light. Let it go. Close the lid.",
+        ),
+        (
+            &["Manual"],
+            "To reset the device, do this with a pin in your hand:\n1. Hold the reset button.\n2. Wait.\n3. Let go.",
+            "To reset the device, do this with a pin in your hand: Hold the reset button. Wait. Let go.",
+        ),
+        (
+            &["Manual"],
+            "## Resetting\n\n1. Open the lid.\n2. Hold the reset button.\n3. Close the lid.",
+            "Open the lid. Hold the reset button. Close the lid.",
+        ),
+    ] {
+        let (told, _) = from_base(&[(headings, text)], QUESTION).await;
+        assert_eq!(told, format!("According to Manual: {answer}"));
+    }
+    // As many as an answer has room for.
+    let step = |number: usize| format!("{number}. Turn the wheel of the pump to the left.\n");
+    let many: String = (1..=20).map(step).collect();
+    let (told, _) = from_base(&[(&["Manual", QUESTION][..], many.as_str())], QUESTION).await;
+    assert_eq!(told.matches("Turn the wheel").count(), 8, "{told}");
+    // Who asks for something else gets the step that tells it.
+    let steps = "1. Open the lid.\n2. Hold the reset button.\n3. Close the lid.";
+    let question = "Which button do I hold?";
+    let (told, _) = from_base(&[(&["Manual"][..], steps)], question).await;
+    assert_eq!(told, "According to Manual: Hold the reset button.");
+}
