@@ -36,7 +36,7 @@ scene("the time limit ends a call within a second of it", { timeLimitSeconds: 4 
   lasted((await completed(stage)).data, page, 4);
 });
 
-scene("a call without a server has the time limit of the settings", { character: "limited" }, async (stage) => {
+scene("a call without a server has the time limit of the settings", { waits: true, character: "limited" }, async (stage) => {
   const { page, backend } = stage;
   const begun = new Date().toISOString();
   await page.openSettings();

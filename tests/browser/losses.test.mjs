@@ -79,7 +79,7 @@ scene("a connection whose handshake fails is followed by another, and the call b
   assert.equal(count(ended, "onConnected"), 1);
 });
 
-scene("a server that stands still for a while finds the call again", { backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
+scene("a server that stands still for a while finds the call again", { waits: true, backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
   const { page, backend } = stage;
   await page.call();
   backend.program.signal("SIGSTOP");

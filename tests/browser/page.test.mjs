@@ -77,7 +77,7 @@ scene("the settings count from the next call on", {}, async ({ page }) => {
 });
 
 // The backend stands still for a while, so it is the scene's own.
-scene("the quality of a call is shown while it lasts", { backend: {} }, async ({ page, backend }) => {
+scene("the quality of a call is shown while it lasts", { waits: true, backend: {} }, async ({ page, backend }) => {
   assert.equal((await page.read()).quality, null);
   await page.call();
   const { quality } = await page.shows("a measured round trip", (shown) => / ms · /.test(shown.quality ?? ""));

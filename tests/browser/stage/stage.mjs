@@ -54,8 +54,8 @@ export function scene(name, options, play) {
 }
 
 /**
- * Plays all scenes: the busy ones in one browser after the other, beside them those that wait in the same way, and beside
- * both all others, the browsers side by side; then the calm ones, and those that measure.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, and beside both all others, the browsers
+ * side by side; then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -81,9 +81,9 @@ export function playScenes() {
   const light = scenes.filter(({ options }) => !options.alone && !options.calm && !options.busy && !options.waits);
   const inEach = (played) => () => BROWSERS.forEach((browser) => playIn(browser, played));
   const inTurn = (name, played) => describe(name, { concurrency: 1 }, inEach(played));
-  describe("side by side", { concurrency: 2 + BROWSERS.length }, () => {
+  describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
     inTurn("busy", busy);
-    inTurn("waiting", waiting);
+    inEach(waiting)();
     inEach(light)();
   });
   describe("calm", { concurrency: BROWSERS.length }, inEach(calm));
