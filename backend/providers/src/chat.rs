@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU8, Ordering},
 };
 
 use async_trait::async_trait;
@@ -51,10 +51,9 @@ pub trait ChatModel: Send + Sync + 'static {
         None
     }
 
-    /// True once an answer ended a thought that it had not begun: then the next one is taken as beginning within a thought, too, until one
-    /// does not. By default nothing is remembered.
-    fn begins_in_thought(&self) -> Arc<AtomicBool> {
-        Arc::default()
+    /// The count of answers that begin within a thought. By default nothing is remembered.
+    fn unopened_thoughts(&self) -> UnopenedThoughts {
+        UnopenedThoughts::default()
     }
 
     /// Sends a request. It returns with the head of the answer; a stream ends with the answer, and an answer that was
@@ -68,8 +67,33 @@ pub trait ChatModel: Send + Sync + 'static {
     async fn text(&self, request: &ChatRequest) -> Result<TextStream, ProviderError> {
         let api = self.api();
         let answer = self.ask(&request.for_model(api)).await?;
-        let begins_in_thought = self.begins_in_thought();
-        Ok(text_of(self.name().to_owned(), answer, begins_in_thought))
+        let unopened = self.unopened_thoughts();
+        Ok(text_of(self.name().to_owned(), answer, unopened))
+    }
+}
+
+/// The latest answers of a model in a row that ended a thought without having begun it, as those of templates do that keep the beginning to
+/// themselves.
+///
+/// The next answer of such a model waits for the end of its thought. It takes [`Self::USUAL`] answers in a row to be one, so that a visitor who
+/// makes a model write such an end does not delay the answers of others.
+#[derive(Debug, Clone, Default)]
+pub struct UnopenedThoughts(Arc<AtomicU8>);
+
+impl UnopenedThoughts {
+    const USUAL: u8 = 3;
+
+    fn are_usual(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= Self::USUAL
+    }
+
+    /// Counts an answer that is complete.
+    fn count(&self, ended_unopened: bool) {
+        let counted = match ended_unopened {
+            true => self.0.load(Ordering::Relaxed).saturating_add(1),
+            false => 0,
+        };
+        self.0.store(counted, Ordering::Relaxed);
     }
 }
 
@@ -190,11 +214,7 @@ impl ChatRequest {
 }
 
 /// The text of an answer, without the thoughts before it. A thought that is known as one only at its end is retracted by an empty piece.
-fn text_of(
-    provider: String,
-    answer: ModelAnswer,
-    begins_in_thought: Arc<AtomicBool>,
-) -> TextStream {
+fn text_of(provider: String, answer: ModelAnswer, unopened: UnopenedThoughts) -> TextStream {
     let malformed =
         move |what: &str| ProviderError::new(&provider, ProviderErrorKind::Malformed, what);
     match answer {
@@ -211,32 +231,29 @@ fn text_of(
                 };
                 future::ready(piece)
             });
-            let filter = match begins_in_thought.load(Ordering::Relaxed) {
+            let filter = match unopened.are_usual() {
                 true => ThoughtFilter::within_thought(),
                 false => ThoughtFilter::default(),
             };
             let spoken = stream::unfold(
-                (pieces.boxed(), Some(filter), begins_in_thought),
-                |(mut pieces, filter, begins_in_thought)| async move {
+                (pieces.boxed(), Some(filter), unopened),
+                |(mut pieces, filter, unopened)| async move {
                     let mut filter = filter?;
                     let (said, filter) = match pieces.next().await {
                         Some(Ok(piece)) => {
                             let text = filter.push(piece);
                             let retraction = filter.take_retraction().then(String::new);
-                            if filter.ended_unopened() {
-                                begins_in_thought.store(true, Ordering::Relaxed);
-                            }
                             let text = Some(text).filter(|text| !text.is_empty());
                             ([retraction.map(Ok), text.map(Ok)], Some(filter))
                         }
                         Some(Err(error)) => ([Some(Err(error)), None], Some(filter)),
                         None => {
-                            begins_in_thought.store(filter.ended_unopened(), Ordering::Relaxed);
+                            unopened.count(filter.ended_unopened());
                             let text = Some(filter.finish()).filter(|text| !text.is_empty());
                             ([text.map(Ok), None], None)
                         }
                     };
-                    Some((said, (pieces, filter, begins_in_thought)))
+                    Some((said, (pieces, filter, unopened)))
                 },
             );
             let said = spoken.map(|said| stream::iter(said.into_iter().flatten()));
@@ -299,7 +316,8 @@ mod tests {
                 .into_iter()
                 .map(|event| Ok(read(ModelApi::Chat, event)));
             let events = ModelAnswer::Events(stream::iter(events).boxed());
-            let pieces = text_of(String::new(), events, Arc::default()).map(Result::unwrap);
+            let pieces =
+                text_of(String::new(), events, UnopenedThoughts::default()).map(Result::unwrap);
             pieces.collect::<Vec<_>>().await
         };
         assert_eq!(text(pieces.map(delta).to_vec()).await, ["Hi ", "you"]);
@@ -312,13 +330,13 @@ mod tests {
         let whole =
             json!({"choices": [{"message": {"content": "<think>Hm.</think>\n{\"a\": 1}"}}]});
         let whole = ModelAnswer::Whole(read(ModelApi::Chat, whole));
-        let mut whole = text_of(String::new(), whole, Arc::default());
+        let mut whole = text_of(String::new(), whole, UnopenedThoughts::default());
         assert_eq!(whole.next().await.unwrap().unwrap(), "{\"a\": 1}");
     }
 
     #[tokio::test]
-    async fn a_thought_without_its_beginning_is_retracted_once_and_then_awaited() {
-        let begins_in_thought = Arc::<AtomicBool>::default();
+    async fn a_thought_without_its_beginning_is_retracted_until_it_is_usual() {
+        let unopened = UnopenedThoughts::default();
         let text = async |pieces: Vec<&str>| {
             let events = pieces
                 .into_iter()
@@ -326,12 +344,21 @@ mod tests {
                 .map(|event| Ok(read(ModelApi::Chat, event)));
             let events = events.collect::<Vec<_>>();
             let events = ModelAnswer::Events(stream::iter(events).boxed());
-            let pieces = text_of(String::new(), events, Arc::clone(&begins_in_thought));
+            let pieces = text_of(String::new(), events, unopened.clone());
             pieces.map(Result::unwrap).collect::<Vec<_>>().await
         };
         let thinking = ["A plan. ", "More", "</think>", "\nHi ", "you"];
         let retracted = ["A plan. ", "More", "", "Hi ", "you"];
-        assert_eq!(text(thinking.to_vec()).await, retracted);
+        for _ in 0..2 {
+            for _ in 0..UnopenedThoughts::USUAL - 1 {
+                assert_eq!(text(thinking.to_vec()).await, retracted);
+            }
+            // One that is not so, and all begins anew.
+            assert_eq!(text(vec!["Hi ", "you"]).await, ["Hi ", "you"]);
+        }
+        for _ in 0..UnopenedThoughts::USUAL {
+            assert_eq!(text(thinking.to_vec()).await, retracted);
+        }
         assert_eq!(text(thinking.to_vec()).await, ["Hi ", "you"]);
         assert_eq!(text(vec!["Hi ", "you"]).await, ["Hi you"]);
         assert_eq!(text(vec!["Hi ", "you"]).await, ["Hi ", "you"]);
@@ -356,16 +383,16 @@ mod tests {
         for (api, events) in [(ModelApi::Chat, chat), (ModelApi::Responses, responses)] {
             let events = events.into_iter().map(move |event| Ok(read(api, event)));
             let events = ModelAnswer::Events(stream::iter(events).boxed());
-            let pieces = text_of(String::new(), events, Arc::default());
+            let pieces = text_of(String::new(), events, UnopenedThoughts::default());
             let pieces = pieces.map(Result::unwrap).collect::<Vec<_>>().await;
             assert_eq!(pieces, ["Hi ", "you"]);
         }
         let whole = json!({"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}]});
         let whole = ModelAnswer::Whole(read(ModelApi::Responses, whole));
-        let mut pieces = text_of(String::new(), whole, Arc::default());
+        let mut pieces = text_of(String::new(), whole, UnopenedThoughts::default());
         assert_eq!(pieces.next().await.unwrap().unwrap(), "Hi");
         let nothing = ModelAnswer::Whole(read(ModelApi::Chat, json!({})));
-        let mut nothing = text_of(String::new(), nothing, Arc::default());
+        let mut nothing = text_of(String::new(), nothing, UnopenedThoughts::default());
         assert_eq!(
             nothing.next().await.unwrap().unwrap_err().kind,
             ProviderErrorKind::Malformed

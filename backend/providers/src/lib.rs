@@ -32,7 +32,10 @@ pub use colloquy_formats::{
 };
 
 pub use self::{
-    chat::{ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream},
+    chat::{
+        ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream,
+        UnopenedThoughts,
+    },
     embedder::{Embedder, EmbeddingRequest, Embeddings},
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},

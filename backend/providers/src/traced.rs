@@ -1,8 +1,6 @@
 //! A span around every question to a model elsewhere, with the attributes of OpenTelemetry's conventions for generative AI:
 //! what was asked for, who answered, the tokens, how it ended. It lasts until the answer has ended or is given up.
 
-use std::sync::{Arc, atomic::AtomicBool};
-
 use async_trait::async_trait;
 use colloquy_config::ModelConfig;
 use colloquy_formats::ModelEvent;
@@ -13,6 +11,7 @@ use serde_json::Value;
 
 use super::{
     ChatModel, EventStream, ModelAnswer, ModelApi, ModelRequest, ProviderError, TokenUsage,
+    UnopenedThoughts,
 };
 
 /// The numbers of a request that the conventions have names for.
@@ -35,7 +34,7 @@ pub(super) struct Traced<M> {
     upstream_name: String,
     /// Where it is served: host and port.
     server: Option<(String, u16)>,
-    begins_in_thought: Arc<AtomicBool>,
+    unopened_thoughts: UnopenedThoughts,
 }
 
 impl<M: ChatModel> Traced<M> {
@@ -49,7 +48,7 @@ impl<M: ChatModel> Traced<M> {
             upstream_name: served.to_owned(),
             server,
             model,
-            begins_in_thought: Arc::default(),
+            unopened_thoughts: UnopenedThoughts::default(),
         }
     }
 
@@ -90,8 +89,8 @@ impl<M: ChatModel> ChatModel for Traced<M> {
         self.model.api()
     }
 
-    fn begins_in_thought(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.begins_in_thought)
+    fn unopened_thoughts(&self) -> UnopenedThoughts {
+        self.unopened_thoughts.clone()
     }
 
     async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
