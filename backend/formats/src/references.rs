@@ -95,13 +95,15 @@ enum Step<'a> {
 }
 
 impl Before<'_> {
-    /// Returns true if a response answered this conversation: `asked`, the last item of the response's own input, is the last item that is
-    /// none of its output. `output` returns the output item of an id.
+    /// Returns true if a response answered this conversation: an item of its output was put directly before the reference, or `asked`, the last
+    /// item of the response's own input, is the last item that is none of its output. `output` returns the output item of an id.
     pub fn is_of<'o>(&self, asked: &Value, output: impl Fn(&str) -> Option<&'o Value>) -> bool {
-        let is_own = |item: &Value| {
-            let own = id_of(item).and_then(&output);
-            own.is_some_and(|own| ptr::eq(own, item) || is_same(own, item))
-        };
+        let own = |item: &Value| id_of(item).and_then(&output);
+        let was_put = |item: &Value| own(item).is_some_and(|own| ptr::eq(own, item));
+        if self.backwards().next().is_some_and(was_put) {
+            return true;
+        }
+        let is_own = |item: &Value| own(item).is_some_and(|own| is_same(own, item));
         let last = self.backwards().find(|item| !is_own(item));
         last.is_some_and(|item| is_same(asked, item))
     }

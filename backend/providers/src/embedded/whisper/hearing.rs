@@ -181,6 +181,11 @@ fn is_said_twice(
     let (before, after) = samples.split_at(pause * FRAME);
     let before = words(ears, before, 0)?;
     let after = words(ears, after, 0)?;
+    // A side that repeats itself is no witness.
+    let repeats = |words: &Words| without_repetition(&words.text).is_some();
+    if repeats(&before) || repeats(&after) {
+        return Ok(false);
+    }
     let both = joined(&[before.text, after.text]);
     Ok(without_repetition(&both).is_some())
 }
