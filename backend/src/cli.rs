@@ -491,10 +491,10 @@ mod tests {
 
     #[test]
     fn a_table_has_a_row_a_line_and_no_terminal_escapes() {
-        let columns = ["Łódź 1", "a\nb\tc\r", "\u{1b}[2J\u{9b}\u{202e}"].map(str::to_owned);
+        let columns = ["Łódź 1", "a\nb\tc\r", "\u{1b}[2J\u{9b}\u{2028}\u{202e}"].map(str::to_owned);
         assert_eq!(
             row(&columns),
-            "Łódź 1\ta\\nb\\tc\\r\t\\u{1b}[2J\\u{9b}\\u{202e}"
+            "Łódź 1\ta\\nb\\tc\\r\t\\u{1b}[2J\\u{9b}\\u{2028}\\u{202e}"
         );
     }
 

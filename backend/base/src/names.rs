@@ -68,11 +68,11 @@ pub fn email(field: &'static str, text: &str) -> Result<String, InvalidField> {
     }
 }
 
-/// Control characters, and those that change the direction of what follows them.
+/// Control characters, separators of lines, and what changes the direction of what follows.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
