@@ -14,7 +14,7 @@ use super::{
     ModelApi, Object, Request,
     fields::str_of,
     items::{self, Places},
-    messages,
+    messages, retrieval,
 };
 
 /// The longest id that an error repeats, in characters.
@@ -78,6 +78,17 @@ pub enum Found<'a> {
     Several(Option<&'a Value>),
 }
 
+impl<'a> Found<'a> {
+    /// Items of several responses have the id, and these belong to the conversation before the reference: one of them if all say the same.
+    #[must_use]
+    pub fn several(fitting: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut fitting = fitting.into_iter();
+        let first = fitting.next();
+        let is_one = first.is_some_and(|first| fitting.all(|item| is_same(first, item)));
+        Self::Several(first.filter(|_| is_one))
+    }
+}
+
 /// The conversation before a reference.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'r> {
@@ -95,17 +106,22 @@ enum Step<'a> {
 }
 
 impl Before<'_> {
-    /// Returns true if a response answered this conversation: an item of its output was put directly before the reference, or `asked`, the last
-    /// item of the response's own input, is the last item that is none of its output. `output` returns the output item of an id.
-    pub fn is_of<'o>(&self, asked: &Value, output: impl Fn(&str) -> Option<&'o Value>) -> bool {
+    /// Returns true if a response answered this conversation: an item of its output was put directly before the reference, or what stands before
+    /// the response's output here and `asked`, its own input, end with the same items, as far as both reach. `output` returns the output item of
+    /// an id.
+    pub fn is_of<'o>(&self, asked: &[Value], output: impl Fn(&str) -> Option<&'o Value>) -> bool {
         let own = |item: &Value| id_of(item).and_then(&output);
         let was_put = |item: &Value| own(item).is_some_and(|own| ptr::eq(own, item));
         if self.backwards().next().is_some_and(was_put) {
             return true;
         }
-        let is_own = |item: &Value| own(item).is_some_and(|own| is_same(own, item));
-        let last = self.backwards().find(|item| !is_own(item));
-        last.is_some_and(|item| is_same(asked, item))
+        let is_own = |item: &&Value| own(item).is_some_and(|own| is_same(own, item));
+        let before = self.backwards().skip_while(is_own);
+        let mut pairs = before
+            .filter(|item| !retrieval::is_visibility_item(item))
+            .zip(asked.iter().rev())
+            .peekable();
+        pairs.peek().is_some() && pairs.all(|(item, asked)| is_same(asked, item))
     }
 
     /// The items, last first.

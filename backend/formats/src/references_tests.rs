@@ -152,8 +152,8 @@ fn asks(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-/// A response: the last item of its input, and its output, all of whose ids others have, too.
-struct Response(Value, [Value; 2]);
+/// A response: its input, and its output, all of whose ids others have, too.
+struct Response(Vec<Value>, [Value; 2]);
 
 impl Response {
     fn new(asked: &str, thought: &str, text: &str) -> Self {
@@ -164,7 +164,7 @@ impl Response {
         let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
         let message =
             json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content});
-        Self(asked, [thought, message])
+        Self(vec![asked], [thought, message])
     }
 
     fn output(&self, id: &str) -> Option<&Value> {
@@ -174,9 +174,10 @@ impl Response {
 
 /// Finds an item of these responses, the newest of which is the first.
 fn find_in<'a>(newest_first: &'a [Response], id: &str, before: &Before<'_>) -> Found<'a> {
-    let mut fitting = newest_first.iter();
-    let fitting = fitting.find(|it| before.is_of(&it.0, |id| it.output(id)));
-    Found::Several(fitting.and_then(|it| it.output(id)))
+    let fitting = newest_first
+        .iter()
+        .filter(|it| before.is_of(&it.0, |id| it.output(id)));
+    Found::several(fitting.filter_map(|it| it.output(id)))
 }
 
 #[test]
@@ -223,21 +224,54 @@ fn an_id_of_several_items_is_that_of_the_conversation_before() {
 
     // The conversation before may be stored.
     let mut request = self::request(&json!([refer("msg_1"), asks("Sure?")]));
-    request.prepend_items(vec![four.0.clone(), thought.clone()]);
+    request.prepend_items(vec![four.0[0].clone(), thought.clone()]);
     request.resolve_references(find).unwrap();
     assert_eq!(request.input_items(), [message.clone(), asks("Sure?")]);
 }
 
 #[test]
-fn of_several_items_that_belong_to_a_conversation_the_first_is_taken() {
-    let two = [
-        Response::new("Hi", "y", "Hello!"),
-        Response::new("Hi", "x", "Good day."),
-    ];
-    let mut request = request(&json!([asks("Hi"), refer("rs_1"), refer("msg_1")]));
-    let find = |id: &str, before: &Before<'_>| find_in(&two, id, before);
-    request.resolve_references(find).unwrap();
-    assert_eq!(request.input_items()[1..], two[0].1);
+fn several_items_of_one_conversation_have_to_say_the_same() {
+    let response = |before: &str, text: &str| {
+        let mut response = Response::new("Yes", "x", text);
+        response.0.insert(0, asks(before));
+        response
+    };
+    let input = |before: &[&str]| {
+        let mut input: Vec<Value> = before.iter().map(|text| asks(text)).collect();
+        input.extend([asks("Yes"), refer("rs_1"), refer("msg_1")]);
+        json!(input)
+    };
+    let resolved = |responses: &[Response], before: &[&str]| {
+        let mut request = request(&input(before));
+        let find = |id: &str, before: &Before<'_>| find_in(responses, id, before);
+        let resolved = request.resolve_references(find);
+        resolved.map(|()| request.input_items().last().cloned().unwrap())
+    };
+    let two = [response("I am Bob", "Bob."), response("I am Ann", "Ann.")];
+    let [bob, ann] = &two;
+    assert_eq!(resolved(&two, &["I am Ann"]).unwrap(), ann.1[1]);
+    assert_eq!(resolved(&two, &["I am Bob"]).unwrap(), bob.1[1]);
+    // The beginning may be left out where what is left tells them apart.
+    assert_eq!(resolved(&two, &["Hi", "I am Ann"]).unwrap(), ann.1[1]);
+    let refused = UnresolvedItem::ambiguous(1, "rs_1");
+    assert_eq!(
+        resolved(&two[1..], &["I am Eve"]).unwrap_err(),
+        UnresolvedItem::ambiguous(2, "rs_1")
+    );
+    assert_eq!(
+        resolved(&[response("I am Ann", "Ann.")], &[]).unwrap(),
+        ann.1[1]
+    );
+    let [thought, _] = &ann.1;
+    let mut other = response("I am Bob", "Bob.");
+    other.1[0]["encrypted_content"] = json!("y");
+    assert_eq!(
+        resolved(&[other, response("I am Ann", "Ann.")], &[]).unwrap_err(),
+        refused
+    );
+    let same = [response("I am Bob", "Ann."), response("I am Ann", "Ann.")];
+    assert_eq!(resolved(&same, &[]).unwrap(), ann.1[1]);
+    assert_eq!(thought["id"], "rs_1");
 }
 
 #[test]

@@ -331,8 +331,8 @@ pub(super) struct HeldItems {
 
 struct HeldResponse {
     id: String,
-    /// The last item of its input, where that was read.
-    asked: Option<Value>,
+    /// Its own input, where that was read.
+    asked: Vec<Value>,
     output: HashMap<String, Value>,
 }
 
@@ -340,7 +340,7 @@ impl HeldItems {
     /// Adds the input of a response, after its output.
     fn add_input(&mut self, response: &str, input: Vec<Value>, wanted: &HashSet<&str>) {
         if let Some(held) = self.responses.last_mut().filter(|it| it.id == response) {
-            held.asked = input.last().cloned();
+            held.asked.clone_from(&input);
         }
         for (index, item) in input.into_iter().enumerate() {
             let item = identified(response, index, item);
@@ -372,12 +372,12 @@ impl HeldItems {
         }
         self.responses.push(HeldResponse {
             id: response,
-            asked: None,
+            asked: Vec::new(),
             output: items,
         });
     }
 
-    /// The item of an id; of several, that of the newest response that answered the conversation before.
+    /// The item of an id; of several, that of the response that answered the conversation before.
     pub(super) fn find(&self, id: &str, before: &Before<'_>) -> Found<'_> {
         if let Some(item) = self.given.get(id) {
             return Found::One(item);
@@ -391,8 +391,10 @@ impl HeldItems {
             [] => Found::Nothing,
             &[(_, item)] => Found::One(item),
             several => {
-                let fitting = several.iter().find(|(response, _)| response.is_of(before));
-                Found::Several(fitting.map(|(_, item)| *item))
+                let fitting = several
+                    .iter()
+                    .filter(|(response, _)| response.is_of(before));
+                Found::several(fitting.map(|(_, item)| *item))
             }
         }
     }
@@ -401,8 +403,7 @@ impl HeldItems {
 impl HeldResponse {
     /// Returns true if it answered this conversation.
     fn is_of(&self, before: &Before<'_>) -> bool {
-        let asked = self.asked.as_ref();
-        asked.is_some_and(|asked| before.is_of(asked, |id| self.output.get(id)))
+        before.is_of(&self.asked, |id| self.output.get(id))
     }
 }
 
