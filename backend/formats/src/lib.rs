@@ -49,7 +49,7 @@ pub use self::{
     failure::{UpstreamFailure, failure},
     frame::Frame,
     reasoning::Reasoning,
-    references::{Before, Found, UnresolvedItem},
+    references::{Before, Fit, Found, UnresolvedItem},
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},

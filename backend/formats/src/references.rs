@@ -78,14 +78,24 @@ pub enum Found<'a> {
     Several(Option<&'a Value>),
 }
 
+/// How much of the conversation before a reference is known to be that of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// All of it.
+    Whole,
+    /// Its end.
+    Part,
+}
+
 impl<'a> Found<'a> {
-    /// Items of several responses have the id, and these belong to the conversation before the reference: one of them if all say the same.
+    /// Items of several responses have the id, and these fit the conversation before the reference, newest first: the newest that fits all of it,
+    /// or one of those that fit its end if they say the same.
     #[must_use]
-    pub fn several(fitting: impl IntoIterator<Item = &'a Value>) -> Self {
-        let mut fitting = fitting.into_iter();
-        let first = fitting.next();
-        let is_one = first.is_some_and(|first| fitting.all(|item| is_same(first, item)));
-        Self::Several(first.filter(|_| is_one))
+    pub fn several(fitting: &[(Fit, &'a Value)]) -> Self {
+        let whole = fitting.iter().find(|(fit, _)| *fit == Fit::Whole);
+        let is_one = |first: &Value| fitting.iter().all(|(_, item)| is_same(first, item));
+        let one = fitting.first().filter(|(_, first)| is_one(first));
+        Self::Several(whole.or(one).map(|(_, item)| *item))
     }
 }
 
@@ -106,22 +116,32 @@ enum Step<'a> {
 }
 
 impl Before<'_> {
-    /// Returns true if a response answered this conversation: an item of its output was put directly before the reference, or what stands before
-    /// the response's output here and `asked`, its own input, end with the same items, as far as both reach. `output` returns the output item of
+    /// Returns how a response fits this conversation: an item of its output was put directly before the reference, or what stands before the
+    /// response's output here and `asked`, its own input, end with the same items, as far as both reach. `output` returns the output item of
     /// an id.
-    pub fn is_of<'o>(&self, asked: &[Value], output: impl Fn(&str) -> Option<&'o Value>) -> bool {
+    pub fn fit<'o>(
+        &self,
+        asked: &[Value],
+        output: impl Fn(&str) -> Option<&'o Value>,
+    ) -> Option<Fit> {
         let own = |item: &Value| id_of(item).and_then(&output);
         let was_put = |item: &Value| own(item).is_some_and(|own| ptr::eq(own, item));
         if self.backwards().next().is_some_and(was_put) {
-            return true;
+            return Some(Fit::Whole);
         }
         let is_own = |item: &&Value| own(item).is_some_and(|own| is_same(own, item));
         let before = self.backwards().skip_while(is_own);
-        let mut pairs = before
-            .filter(|item| !retrieval::is_visibility_item(item))
-            .zip(asked.iter().rev())
-            .peekable();
-        pairs.peek().is_some() && pairs.all(|(item, asked)| is_same(asked, item))
+        let mut before = before.filter(|item| !retrieval::is_visibility_item(item));
+        let mut asked = asked.iter().rev();
+        let mut same = 0;
+        loop {
+            match (before.next(), asked.next()) {
+                (Some(item), Some(asked)) if is_same(asked, item) => same += 1,
+                (Some(_), Some(_)) => return None,
+                (None, None) if same > 0 => return Some(Fit::Whole),
+                _ => return (same > 0).then_some(Fit::Part),
+            }
+        }
     }
 
     /// The items, last first.

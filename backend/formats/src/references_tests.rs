@@ -174,10 +174,11 @@ impl Response {
 
 /// Finds an item of these responses, the newest of which is the first.
 fn find_in<'a>(newest_first: &'a [Response], id: &str, before: &Before<'_>) -> Found<'a> {
-    let fitting = newest_first
-        .iter()
-        .filter(|it| before.is_of(&it.0, |id| it.output(id)));
-    Found::several(fitting.filter_map(|it| it.output(id)))
+    let fitting = newest_first.iter().filter_map(|it| {
+        let fit = before.fit(&it.0, |id| it.output(id))?;
+        Some((fit, it.output(id)?))
+    });
+    Found::several(&fitting.collect::<Vec<_>>())
 }
 
 #[test]
@@ -251,27 +252,21 @@ fn several_items_of_one_conversation_have_to_say_the_same() {
     let [bob, ann] = &two;
     assert_eq!(resolved(&two, &["I am Ann"]).unwrap(), ann.1[1]);
     assert_eq!(resolved(&two, &["I am Bob"]).unwrap(), bob.1[1]);
-    // The beginning may be left out where what is left tells them apart.
+    // More may stand before it.
     assert_eq!(resolved(&two, &["Hi", "I am Ann"]).unwrap(), ann.1[1]);
-    let refused = UnresolvedItem::ambiguous(1, "rs_1");
-    assert_eq!(
-        resolved(&two[1..], &["I am Eve"]).unwrap_err(),
-        UnresolvedItem::ambiguous(2, "rs_1")
-    );
-    assert_eq!(
-        resolved(&[response("I am Ann", "Ann.")], &[]).unwrap(),
-        ann.1[1]
-    );
-    let [thought, _] = &ann.1;
-    let mut other = response("I am Bob", "Bob.");
-    other.1[0]["encrypted_content"] = json!("y");
-    assert_eq!(
-        resolved(&[other, response("I am Ann", "Ann.")], &[]).unwrap_err(),
-        refused
-    );
+    let refused = resolved(&two, &["I am Eve"]).unwrap_err();
+    assert_eq!(refused, UnresolvedItem::ambiguous(2, "rs_1"));
+    // The beginning may be left out where the items say the same.
+    assert_eq!(resolved(&two[1..], &[]).unwrap(), ann.1[1]);
+    let mut bob = response("I am Bob", "Bob.");
+    bob.1[0]["encrypted_content"] = json!("y");
+    let refused = resolved(&[bob, response("I am Ann", "Ann.")], &[]).unwrap_err();
+    assert_eq!(refused, UnresolvedItem::ambiguous(1, "rs_1"));
     let same = [response("I am Bob", "Ann."), response("I am Ann", "Ann.")];
     assert_eq!(resolved(&same, &[]).unwrap(), ann.1[1]);
-    assert_eq!(thought["id"], "rs_1");
+    // Of equal conversations, the newest.
+    let again = [response("I am Ann", "Anna."), response("I am Ann", "Ann.")];
+    assert_eq!(resolved(&again, &["I am Ann"]).unwrap(), again[0].1[1]);
 }
 
 #[test]

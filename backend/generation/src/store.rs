@@ -12,7 +12,7 @@ use colloquy_accounts::{
     storage::{self, Sum},
 };
 use colloquy_base::json;
-use colloquy_formats::{Before, Found};
+use colloquy_formats::{Before, Fit, Found};
 use colloquy_store::{Executor, Statement, Store, StoreError, statement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -290,6 +290,7 @@ struct Held {
 #[derive(Deserialize)]
 struct Output {
     output: Vec<Value>,
+    previous_response_id: Option<String>,
 }
 
 impl Holding {
@@ -309,8 +310,7 @@ impl Holding {
                 let input = serde_json::from_str(&text).map_err(StoreError::malformed)?;
                 items.add_input(&id, input, &wanted);
             } else {
-                let Output { output } =
-                    serde_json::from_str(&text).map_err(StoreError::malformed)?;
+                let output = serde_json::from_str(&text).map_err(StoreError::malformed)?;
                 items.add_output(id, output, &wanted);
             }
         }
@@ -333,6 +333,8 @@ struct HeldResponse {
     id: String,
     /// Its own input, where that was read.
     asked: Vec<Value>,
+    /// True if it went on from another response.
+    goes_on: bool,
     output: HashMap<String, Value>,
 }
 
@@ -355,10 +357,10 @@ impl HeldItems {
     }
 
     /// Adds the output of a response that is older than those before it.
-    fn add_output(&mut self, response: String, output: Vec<Value>, wanted: &HashSet<&str>) {
+    fn add_output(&mut self, response: String, output: Output, wanted: &HashSet<&str>) {
         let place = self.responses.len();
         let mut items = HashMap::new();
-        for item in output {
+        for item in output.output {
             let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
             if let Some(id) = id
                 && let Entry::Vacant(entry) = items.entry(id)
@@ -373,6 +375,7 @@ impl HeldItems {
         self.responses.push(HeldResponse {
             id: response,
             asked: Vec::new(),
+            goes_on: output.previous_response_id.is_some(),
             output: items,
         });
     }
@@ -393,17 +396,18 @@ impl HeldItems {
             several => {
                 let fitting = several
                     .iter()
-                    .filter(|(response, _)| response.is_of(before));
-                Found::several(fitting.map(|(_, item)| *item))
+                    .filter_map(|(response, item)| Some((response.fit(before)?, *item)));
+                Found::several(&fitting.collect::<Vec<_>>())
             }
         }
     }
 }
 
 impl HeldResponse {
-    /// Returns true if it answered this conversation.
-    fn is_of(&self, before: &Before<'_>) -> bool {
-        before.is_of(&self.asked, |id| self.output.get(id))
+    /// Returns how it fits this conversation. Its own input is not all of what it answered if it went on from another response.
+    fn fit(&self, before: &Before<'_>) -> Option<Fit> {
+        let fit = before.fit(&self.asked, |id| self.output.get(id))?;
+        Some(if self.goes_on { Fit::Part } else { fit })
     }
 }
 
