@@ -11,6 +11,7 @@ use std::{
     thread,
 };
 
+use nix::sys::signal::{SigSet, Signal};
 use rustix::{
     io::Errno,
     process::{Pid, Resource, Rlimit, getrlimit, prlimit},
@@ -162,7 +163,8 @@ impl Launcher {
             .name("launcher".to_owned())
             .spawn(move || {
                 // What the kernel lacks is told at the start of the server.
-                let is_confined = confine(&whom).map(|_| ());
+                let is_confined =
+                    leave_signals_to_others().and_then(|()| confine(&whom).map(|_| ()));
                 let may_begin = is_confined.is_ok();
                 let waits = ready.send(is_confined).is_ok();
                 if may_begin && waits {
@@ -172,6 +174,13 @@ impl Launcher {
         confined.recv().map_err(io::Error::other)??;
         Ok(Starter { launches, group })
     }
+}
+
+/// Blocks the signals of the server in this thread. The system may deliver them to any thread, and a confined one cannot pass them on: its
+/// filter refuses the system call by which their handler wakes the server. Programs that it starts have them blocked, too, and are ended by SIGKILL.
+fn leave_signals_to_others() -> io::Result<()> {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    signals.thread_block().map_err(io::Error::from)
 }
 
 impl Launch {
@@ -302,6 +311,28 @@ mod tests {
             assert_eq!(limit(name), Some(most), "{name}: {limits}");
         }
         assert_eq!(file("oom_score_adj").trim(), "1000");
+    }
+
+    /// The handler of a signal that came to such a thread could not wake the server.
+    #[tokio::test]
+    async fn the_thread_takes_no_signal_of_the_server() {
+        let launcher = Launcher::new(&["true"], vec![]);
+        let child = launcher.start(Path::new("true"), |_| ());
+        child.unwrap().wait().await.unwrap();
+        let mut launchers = 0;
+        for thread in fs::read_dir("/proc/self/task").unwrap() {
+            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            if !status.starts_with("Name:\tlauncher\n") {
+                continue;
+            }
+            launchers += 1;
+            let blocked = status.lines().find_map(|it| it.strip_prefix("SigBlk:\t"));
+            let blocked = u64::from_str_radix(blocked.unwrap(), 16).unwrap();
+            for signal in [Signal::SIGINT, Signal::SIGTERM] {
+                assert!(blocked >> (signal as u32 - 1) & 1 == 1, "{status}");
+            }
+        }
+        assert!(launchers > 0);
     }
 
     /// A program that was taken over can start others, as this shell does (`vfork`).
