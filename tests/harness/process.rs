@@ -134,6 +134,12 @@ impl Server {
         Self::launch(database, change, Stdio::piped(), behind, binary()).await
     }
 
+    /// Starts one whose memory is measured ([`Self::peak_bytes`]). Its allocator gives back at once what is freed. By default it keeps that for a
+    /// second, so that what one thread freed counts beside what another one takes.
+    pub async fn start_measured(database: &TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_behind(database, change, &["env", "MIMALLOC_PURGE_DELAY=0"]).await
+    }
+
     /// Starts it as somebody whom the permissions of files bind: they do not bind the administrator. The folder of the database
     /// becomes theirs.
     pub async fn start_unprivileged(

@@ -21,7 +21,7 @@ async fn bring(server: &Server, key: &str, part: Part) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_take_little_memory() {
-    let server = Server::start(&TestDatabase::sqlite(), |_| {}).await;
+    let server = Server::start_measured(&TestDatabase::sqlite(), |_| {}).await;
     many_take_little_memory(server, 2, 64).await;
 }
 
@@ -30,7 +30,7 @@ async fn uploads_take_little_memory() {
 async fn uploads_to_a_bucket_take_little_memory() {
     let bucket = given("COLLOQUY_TEST_S3_URL");
     let bucket = format!("{bucket}/{}", SystemClock.new_id());
-    let server = Server::start(&TestDatabase::sqlite(), |config| {
+    let server = Server::start_measured(&TestDatabase::sqlite(), |config| {
         config.store.blob_url = Some(bucket.parse().unwrap());
     })
     .await;

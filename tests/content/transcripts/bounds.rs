@@ -33,7 +33,7 @@ pub(super) async fn read_ended(server: &Server, key: &str, made: &Value) -> Valu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_take_little_memory() {
-    let server = Server::start(&TestDatabase::sqlite(), |_| {}).await;
+    let server = Server::start_measured(&TestDatabase::sqlite(), |_| {}).await;
     let key = server.partner("acme").await.key;
     let idle = server.peak_bytes();
     let recording = |mebibytes| Form::new().part("audio", streamed("a.mp3", b"ID3", mebibytes));
@@ -56,7 +56,8 @@ async fn uploads_take_little_memory() {
 async fn long_recordings_take_the_memory_of_windows() {
     let upstream = Upstream::start().await;
     upstream.set_default(Api::Transcription, Script::text("Forward."));
-    let server = Server::start(&TestDatabase::sqlite(), |config| upstream.listen(config)).await;
+    let server =
+        Server::start_measured(&TestDatabase::sqlite(), |config| upstream.listen(config)).await;
     let key = server.partner("acme").await.key;
     let idle = server.peak_bytes();
     let file = long(12);

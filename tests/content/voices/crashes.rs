@@ -83,7 +83,7 @@ async fn voices_outlast_their_processes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_take_little_memory() {
     let database = TestDatabase::sqlite();
-    let server = Server::start(&database, |_| {}).await;
+    let server = Server::start_measured(&database, |_| {}).await;
     let key = server.partner("acme").await.key;
     let (sound, _) = spoken(1);
     let form = file("a.wav", wav(&sound)).text("name", "first");
