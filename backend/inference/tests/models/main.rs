@@ -127,8 +127,7 @@ fn nothing_is_heard_where_nobody_speaks() {
         hum,
     ] {
         let transcript = TINY.transcribe(&sound, Some("en"), &|| true).unwrap();
-        let is_heard = transcript.is_speech() && !transcript.repeats();
-        assert!(!is_heard, "{transcript:?}");
+        assert!(!transcript.is_speech(), "{transcript:?}");
     }
 }
 

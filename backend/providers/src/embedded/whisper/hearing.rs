@@ -10,8 +10,9 @@
 //! has time for, or was cut off: both sides of its longest pause are heard by themselves, too, then the sound behind a moment of silence, and
 //! only the repetitions for which there is no time are dropped.
 //!
-//! Silero tells when somebody speaks, where it is in the models folder. Elsewhere the detector of the engine does, which may miss soft speech:
-//! no words are dropped because it finds none.
+//! Silero tells when somebody speaks, where it is in the models folder. A sound in which it finds no speech has no words, however sure Whisper is,
+//! which makes whole sentences of noises that are shaped like speech. Elsewhere the detector of the engine tells, which may miss soft speech: no
+//! words are dropped because it finds none.
 
 use std::ops::Range;
 
@@ -27,10 +28,6 @@ use self::repetitions::{longest_run, without_repetition};
 use super::{super::pool::Wanted, SAMPLE_RATE};
 
 mod repetitions;
-
-/// From here on a transcript is looked at once more: it has few words, or the model doubts that somebody spoke.
-const DOUBTFUL_WORDS: usize = 2;
-const DOUBTFUL_NO_SPEECH: f32 = 0.3;
 
 /// The probability from which on a frame is speech, and the frames of the shortest word: about 100 ms.
 const SPEECH: f32 = 0.5;
@@ -196,19 +193,19 @@ fn words(ears: &impl Ears, samples: &[f32], cuts: u32) -> Result<Words, Inferenc
     if !transcript.is_speech() {
         return Ok(Words::default());
     }
-    let is_doubtful = is_doubtful(&transcript);
     let (repeats, is_cut) = (transcript.repeats(), transcript.is_cut);
     let mut whole = Words {
         tokens: transcript.probabilities.len(),
         text: transcript.text,
         is_loop: false,
     };
-    if !is_doubtful && !repeats && !whole.are_few(samples.len().div_ceil(FRAME)) {
+    let is_wanting = repeats || whole.are_few(samples.len().div_ceil(FRAME));
+    if !is_wanting && !ears.finds_soft_speech() {
         return Ok(whole);
     }
     let spoken = ears.spoken(samples)?;
     let frames = count(&spoken);
-    if is_doubtful && frames < SPOKEN_FRAMES && ears.finds_soft_speech() {
+    if frames < SPOKEN_FRAMES && ears.finds_soft_speech() {
         return Ok(Words::default());
     }
     if repeats {
@@ -285,12 +282,6 @@ impl Words {
 
 fn seconds(frames: usize) -> f64 {
     (frames * FRAME) as f64 / SAMPLE_RATE as f64
-}
-
-/// Whether a transcript may be of a sound in which nobody speaks: what is invented is short.
-fn is_doubtful(transcript: &Transcript) -> bool {
-    transcript.no_speech > DOUBTFUL_NO_SPEECH
-        || transcript.text.split_whitespace().count() <= DOUBTFUL_WORDS
 }
 
 /// The frame in the middle of the longest pause between speech, if one has so many frames.

@@ -63,6 +63,23 @@ fn no_sound_is_heard_more_than_three_times() {
     assert_eq!(heard(enough, &sound), (120, sound.len()));
 }
 
+/// Whisper makes sentences of noises, and is sure of them.
+#[test]
+fn a_sound_without_speech_has_no_words() {
+    let sure = "That is the only thing that you can do.";
+    let ears = Startled {
+        first: "",
+        shifted: sure,
+    };
+    let heard = |frames: usize| {
+        let mut sound = vec![0.0; SAMPLE_RATE];
+        sound[SAMPLE_RATE / 2..][..frames * FRAME].fill(0.1);
+        words(&ears, &sound, CUTS).unwrap().text
+    };
+    assert_eq!(heard(SPOKEN_FRAMES - 2), "");
+    assert_eq!(heard(SPOKEN_FRAMES + 1), sure);
+}
+
 /// Hears nearly nothing, or a sentence twice, of a sound that begins with speech, and something else behind a moment of silence.
 struct Startled {
     first: &'static str,
@@ -213,9 +230,15 @@ fn a_repetition_for_which_there_is_no_time_is_dropped() {
     }
     // The shifted sound alone repeats, and has more words.
     assert_eq!(words_of("No.", twice, 28, 94), once);
-    // The sound itself is as short, or long enough, where no frame of it is speech.
-    assert_eq!(heard(twice, 0, 28), once);
-    assert_eq!(heard(twice, 0, 94), twice);
+    // The sound itself is as short, or long enough, where a detector that misses soft speech finds none.
+    for (frames, kept) in [(28, once), (94, twice)] {
+        let ears = Unaided {
+            first: twice,
+            shifted: twice,
+        };
+        let heard = words_or_shifted(&ears, &vec![0.0; frames * FRAME]).unwrap();
+        assert_eq!(heard.text, kept);
+    }
 }
 
 #[test]
