@@ -17,6 +17,7 @@ mod event;
 mod failure;
 mod fields;
 mod frame;
+mod item_ids;
 mod items;
 mod messages;
 mod plain;
@@ -48,8 +49,9 @@ pub use self::{
     event::{ModelEvent, NotAnEvent},
     failure::{UpstreamFailure, failure},
     frame::Frame,
+    item_ids::{ItemPlace, input_item_id},
     reasoning::Reasoning,
-    references::{Before, Fit, Found, UnresolvedItem},
+    references::{Referred, UnknownItem},
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},

@@ -120,8 +120,10 @@ pub(super) fn is_visibility_item(item: &Value) -> bool {
     item.as_object()
         .and_then(|item| str_of(item, "id"))
         .is_some_and(|id| {
-            [LOADING, SEARCH, FOUND]
-                .iter()
-                .any(|prefix| id.starts_with(prefix))
+            let mut seeds = [LOADING, SEARCH, FOUND]
+                .map(|prefix| id.strip_prefix(prefix))
+                .into_iter();
+            // A model may begin its ids like this, and what makes those unique has more words.
+            seeds.any(|seed| seed.is_some_and(|seed| !seed.contains('_')))
         })
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     FormatError, LimitField, ModelApi, Object, ReasoningStyle, Request, compact,
     fields::{str_of, take},
-    items, plain,
+    item_ids, items, plain,
     reasoning::put_reasoning,
     to_chat, to_responses,
 };
@@ -154,6 +154,7 @@ pub(super) fn same_responses(request: &Request) -> Object {
                 input => items.extend(items::of_input(input.as_ref()).into_owned()),
             }
             items.retain(items::stands_alone);
+            items.iter_mut().for_each(item_ids::restore);
             Value::Array(items)
         }
     };

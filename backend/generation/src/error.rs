@@ -10,7 +10,7 @@ use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{
     CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
 };
-use colloquy_formats::{FormatError, UnresolvedItem};
+use colloquy_formats::{FormatError, UnknownItem};
 use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
 use colloquy_store::StoreError;
@@ -63,7 +63,7 @@ pub(super) enum PrepareError {
     Unknown(&'static str),
     /// The input refers to an item that is not found among those of stored responses.
     #[error(transparent)]
-    Item(#[from] UnresolvedItem),
+    Item(#[from] UnknownItem),
     /// The database has not taken the response yet.
     #[error("the response is not stored yet")]
     NotStored,
@@ -127,16 +127,11 @@ impl From<PrepareError> for ApiError {
             PrepareError::Unknown(what) => {
                 Self::invalid("previous_response_id", what).with_code("previous_response_not_found")
             }
-            PrepareError::Item(unresolved) => {
-                let message = unresolved.to_string();
-                match unresolved {
-                    UnresolvedItem::Unknown { field, .. } => Self {
-                        field: Some(field),
-                        ..Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
-                    },
-                    UnresolvedItem::Ambiguous { field, .. } => {
-                        Self::invalid(field, message).with_code("ambiguous_item")
-                    }
+            PrepareError::Item(unknown) => {
+                let message = unknown.to_string();
+                Self {
+                    field: Some(unknown.field),
+                    ..Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
                 }
             }
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),

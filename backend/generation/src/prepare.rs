@@ -1,7 +1,7 @@
 //! From a client's body to a request that may be sent: quota, models, character, stored conversation, storage,
 //! reservation, knowledge, in this order, so that a request that is refused has cost nothing.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use colloquy_accounts::{
     ledger::{Limits, UsageContext},
@@ -105,6 +105,7 @@ pub(super) async fn prepare(
     let is_kept = request.store || asker.recent.is_some();
     let mut previous_id = request.previous_response_id.clone();
     let mut items_before = Vec::new();
+    let mut given_ids = HashSet::new();
     if let Some(id) = &previous_id {
         let recent = asker.recent.map(Arc::as_ref);
         let before = stored::conversation(generation, quota, id, recent, asker.memory).await?;
@@ -117,9 +118,10 @@ pub(super) async fn prepare(
             previous_id = None;
         }
         request.prepend_items(before.items);
+        given_ids = before.given_ids;
     }
     // What stands in the conversation already is not repeated for a reference.
-    stored::resolve_references(generation, quota, &mut request, asker.memory).await?;
+    stored::resolve_references(generation, quota, &mut request, &given_ids, asker.memory).await?;
     let own_items = match request.api {
         ModelApi::Responses if is_kept => {
             items_before.extend(request.input_items());
@@ -251,11 +253,13 @@ pub(super) async fn input_tokens(
     if let Some(persona) = character(generation, quota, svc, Documents::Unused).await? {
         request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
     }
+    let mut given_ids = HashSet::new();
     if let Some(id) = &request.previous_response_id {
         let before = stored::conversation(generation, quota, id, None, memory).await?;
         request.prepend_items(before.items);
+        given_ids = before.given_ids;
     }
-    stored::resolve_references(generation, quota, &mut request, memory).await?;
+    stored::resolve_references(generation, quota, &mut request, &given_ids, memory).await?;
     request.check_calls()?;
     open_compactions(generation, quota, &mut request).await?;
     Ok(request.bound_bytes().div_ceil(4))

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::{HashMap, HashSet},
     iter,
 };
 
@@ -12,7 +12,7 @@ use colloquy_accounts::{
     storage::{self, Sum},
 };
 use colloquy_base::json;
-use colloquy_formats::{Before, Fit, Found};
+use colloquy_formats::ItemPlace;
 use colloquy_store::{Executor, Statement, Store, StoreError, statement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,14 +22,8 @@ use super::stored::{MAX_TURNS, StoredResponse, StoredText, identified};
 /// The query of the bytes of each stored response of the partner `$1`, for `storage::recount_texts`.
 pub const TEXTS: &str = "SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
      FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = $1";
-/// The most rows of one statement.
-const ROWS: usize = 500;
-/// The longest id of an item that can be referred to, in bytes.
-pub(super) const MAX_ITEM_ID: usize = 512;
-/// The most responses with an item of one id among which the one that a request refers to is looked for: the newest.
-const MAX_HOLDERS: usize = 16;
 
-/// Inserts a response and the ids of its output items, and counts its bytes. A response that is stored stays as it is, and counts once.
+/// Inserts a response, and counts its bytes. A response that is stored stays as it is, and counts once.
 pub(super) async fn insert(
     store: &Store,
     quota: &str,
@@ -40,44 +34,10 @@ pub(super) async fn insert(
     let transaction = store.begin().await?;
     share_partner_of_quota(&transaction, quota).await?;
     let inserted = insert_response(&transaction, quota, row, now, expires_at).await?;
-    for ids in item_ids(&row.response).chunks(ROWS) {
-        insert_items(&transaction, quota, &row.id, ids).await?;
-    }
     if let Some(bytes) = inserted {
         storage::count_text_of_quota(&transaction, quota, bytes).await?;
     }
     transaction.commit().await
-}
-
-/// The ids of the output items that can be referred to.
-fn item_ids(response: &Value) -> Vec<&str> {
-    let output = response.get("output").and_then(Value::as_array);
-    let items = output.into_iter().flatten();
-    items
-        .filter_map(|item| item.get("id")?.as_str())
-        .filter(|id| is_item_id(id))
-        .collect()
-}
-
-/// Returns true if an item of this id is found by it.
-pub(super) fn is_item_id(id: &str) -> bool {
-    !id.is_empty() && id.len() <= MAX_ITEM_ID && !id.contains('\0')
-}
-
-async fn insert_items(
-    db: &impl Executor,
-    quota: &str,
-    response: &str,
-    ids: &[&str],
-) -> Result<(), StoreError> {
-    let rows = (0..ids.len()).map(|row| format!("($1, ${}, $2)", row + 3));
-    let sql = format!(
-        "INSERT INTO response_items (quota, id, response) VALUES {} ON CONFLICT DO NOTHING",
-        rows.collect::<Vec<_>>().join(", ")
-    );
-    let values = [quota, response].into_iter().chain(ids.iter().copied());
-    db.execute(statement(sql, values.map(Into::into))).await?;
-    Ok(())
 }
 
 /// Returns how many bytes of text the response has, or `None` if it was stored already.
@@ -209,75 +169,57 @@ impl Chain {
     }
 }
 
-/// A query of what holds the items of these ids, `held (id, is_input, bytes)`: for each id the newest responses with an output
-/// item of this id, [`MAX_HOLDERS`] at most, with their inputs where there are several; and the input of the response that the id names.
-/// `select` stands behind it.
-fn held_by(quota: &str, ids: &[&str], now: i64, select: &str) -> Statement {
-    // Few lengths make few texts to prepare.
-    let padding = ids.len().next_power_of_two() - ids.len();
-    let last = ids.last().copied().unwrap_or_default();
-    let padded = ids.iter().copied().chain(iter::repeat_n(last, padding));
-    let rows = (0..ids.len() + padding).map(|row| format!("(${}, ${})", 2 * row + 3, 2 * row + 4));
-    let sql = format!(
-        "WITH wanted (id, response) AS (VALUES {}), \
-         oldest (id, response) AS ( \
-           SELECT DISTINCT w.id, COALESCE(( \
-             SELECT i.response FROM response_items i WHERE i.quota = $1 AND i.id = w.id \
-             ORDER BY i.response DESC LIMIT 1 OFFSET {}), '') FROM wanted w), \
-         holders (response, of_item) AS ( \
-           SELECT i.response, COUNT(*) OVER (PARTITION BY i.id) FROM oldest o \
-           JOIN response_items i ON i.quota = $1 AND i.id = o.id AND i.response >= o.response), \
-         held (id, is_input, bytes) AS ( \
-           SELECT r.id, FALSE, octet_length(r.response) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
-           AND r.id IN (SELECT h.response FROM holders h) \
-           UNION ALL \
-           SELECT r.id, TRUE, octet_length(r.input) FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
-           AND r.id IN (SELECT w.response FROM wanted w UNION ALL SELECT h.response FROM holders h WHERE h.of_item > 1)) \
-         {select}",
-        rows.collect::<Vec<_>>().join(", "),
-        MAX_HOLDERS - 1
-    );
+/// A query of the texts in these places, `held (id, is_input, bytes)`. `select` stands behind it.
+fn held_by(quota: &str, places: &HashSet<ItemPlace>, now: i64, select: &str) -> Statement {
     let mut values = vec![quota.into(), now.into()];
-    for id in padded {
-        values.push(id.into());
-        // An empty name is no response's.
-        values.push(response_in(id).unwrap_or_default().into());
-    }
+    let [outputs, inputs] = [false, true].map(|is_input| {
+        let responses = places.iter().filter(|place| place.is_input == is_input);
+        let responses: Vec<&str> = responses.map(|place| place.response.as_str()).collect();
+        // Few lengths make few texts to prepare. An empty name is no response's.
+        let padding = responses.len().next_power_of_two() - responses.len();
+        let first = values.len() + 1;
+        values.extend(responses.into_iter().map(Into::into));
+        values.extend(iter::repeat_n("", padding).map(Into::into));
+        let names = (first..=values.len()).map(|number| format!("${number}"));
+        names.collect::<Vec<_>>().join(", ")
+    });
+    let sql = format!(
+        "WITH held (id, is_input, bytes) AS ( \
+           SELECT r.id, FALSE, octet_length(r.response) FROM responses r \
+           WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ({outputs}) \
+           UNION ALL \
+           SELECT r.id, TRUE, octet_length(r.input) FROM responses r \
+           WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ({inputs})) \
+         {select}"
+    );
     statement(sql, values)
 }
 
-/// How long the texts are that hold the items of these ids, in bytes. There is at least one id.
+/// How long the texts in these places are, in bytes.
 pub(super) async fn holding_bytes(
     db: &impl Executor,
     quota: &str,
-    ids: &[&str],
+    places: &HashSet<ItemPlace>,
     now: i64,
 ) -> Result<u64, StoreError> {
     let select = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM held";
-    db.fetch_count(held_by(quota, ids, now, select)).await
+    db.fetch_count(held_by(quota, places, now, select)).await
 }
 
-/// The texts that hold the items of these ids, newest first. There is at least one id.
+/// The texts in these places.
 pub(super) async fn holding(
     db: &impl Executor,
     quota: &str,
-    ids: &[&str],
+    places: &HashSet<ItemPlace>,
     now: i64,
 ) -> Result<Holding, StoreError> {
     let select = "SELECT h.id, h.is_input, CASE WHEN h.is_input THEN r.input ELSE r.response END AS text \
                   FROM held h JOIN responses r ON r.id = h.id";
-    let mut held: Vec<Held> = db.fetch_all(held_by(quota, ids, now, select)).await?;
-    held.sort_unstable_by(|a, b| b.id.cmp(&a.id).then(a.is_input.cmp(&b.is_input)));
+    let held = db.fetch_all(held_by(quota, places, now, select)).await?;
     Ok(Holding(held))
 }
 
-/// The response whose input an item of this id is in, of the ids that [`identified`] gives.
-fn response_in(id: &str) -> Option<String> {
-    let (seed, _) = id.strip_prefix("item_")?.rsplit_once('_')?;
-    Some(format!("resp_{seed}"))
-}
-
-/// Texts with items in them, as they are stored; newest first.
+/// Texts with items in them, as they are stored.
 pub(super) struct Holding(Vec<Held>);
 
 #[derive(sqlx::FromRow)]
@@ -290,7 +232,6 @@ struct Held {
 #[derive(Deserialize)]
 struct Output {
     output: Vec<Value>,
-    previous_response_id: Option<String>,
 }
 
 impl Holding {
@@ -301,113 +242,38 @@ impl Holding {
         weights.fold(0, usize::saturating_add)
     }
 
-    /// The items of these ids.
-    pub(super) fn items(self, ids: &[&str]) -> Result<HeldItems, StoreError> {
+    /// The items of these ids, by them.
+    pub(super) fn items(self, ids: &[&str]) -> Result<HashMap<String, Value>, StoreError> {
         let wanted: HashSet<&str> = ids.iter().copied().collect();
-        let mut items = HeldItems::default();
+        let mut found = HashMap::new();
         for Held { id, is_input, text } in self.0 {
-            if is_input {
-                let input = serde_json::from_str(&text).map_err(StoreError::malformed)?;
-                items.add_input(&id, input, &wanted);
-            } else {
-                let output = serde_json::from_str(&text).map_err(StoreError::malformed)?;
-                items.add_output(id, output, &wanted);
-            }
-        }
-        Ok(items)
-    }
-}
-
-/// Items of stored responses, by their ids.
-#[derive(Default)]
-pub(super) struct HeldItems {
-    /// Items of inputs.
-    given: HashMap<String, Value>,
-    /// Responses with output items, newest first.
-    responses: Vec<HeldResponse>,
-    /// The indices in `responses` of those with an output item of an id.
-    holders: HashMap<String, Vec<usize>>,
-}
-
-struct HeldResponse {
-    id: String,
-    /// Its own input, where that was read.
-    asked: Vec<Value>,
-    /// True if it went on from another response.
-    goes_on: bool,
-    output: HashMap<String, Value>,
-}
-
-impl HeldItems {
-    /// Adds the input of a response, after its output.
-    fn add_input(&mut self, response: &str, input: Vec<Value>, wanted: &HashSet<&str>) {
-        if let Some(held) = self.responses.last_mut().filter(|it| it.id == response) {
-            held.asked.clone_from(&input);
-        }
-        for (index, item) in input.into_iter().enumerate() {
-            let item = identified(response, index, item);
-            // Others may have the ids of items of other responses.
-            if let Some(id) = item.get("id").and_then(Value::as_str)
-                && wanted.contains(id)
-                && response_in(id).as_deref() == Some(response)
-            {
-                self.given.insert(id.to_owned(), item);
-            }
-        }
-    }
-
-    /// Adds the output of a response that is older than those before it.
-    fn add_output(&mut self, response: String, output: Output, wanted: &HashSet<&str>) {
-        let place = self.responses.len();
-        let mut items = HashMap::new();
-        for item in output.output {
-            let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
-            if let Some(id) = id
-                && let Entry::Vacant(entry) = items.entry(id)
-            {
-                if wanted.contains(entry.key().as_str()) {
-                    let holders = self.holders.entry(entry.key().clone());
-                    holders.or_default().push(place);
+            let items: Vec<Value> = match is_input {
+                true => serde_json::from_str(&text).map_err(StoreError::malformed)?,
+                false => {
+                    let read = serde_json::from_str(&text);
+                    read.map(|read: Output| read.output)
+                        .map_err(StoreError::malformed)?
                 }
-                entry.insert(item);
+            };
+            let place = ItemPlace {
+                response: id,
+                is_input,
+            };
+            for (index, item) in items.into_iter().enumerate() {
+                let item = match is_input {
+                    true => identified(&place.response, index, item),
+                    false => item,
+                };
+                // A client may have sent what is an item of another response.
+                if let Some(id) = item.get("id").and_then(Value::as_str)
+                    && wanted.contains(id)
+                    && ItemPlace::of(id).as_ref() == Some(&place)
+                {
+                    found.insert(id.to_owned(), item);
+                }
             }
         }
-        self.responses.push(HeldResponse {
-            id: response,
-            asked: Vec::new(),
-            goes_on: output.previous_response_id.is_some(),
-            output: items,
-        });
-    }
-
-    /// The item of an id; of several, that of the response that answered the conversation before.
-    pub(super) fn find(&self, id: &str, before: &Before<'_>) -> Found<'_> {
-        if let Some(item) = self.given.get(id) {
-            return Found::One(item);
-        }
-        let places = self.holders.get(id).into_iter().flatten();
-        let holders = places.filter_map(|place| {
-            let response = self.responses.get(*place)?;
-            Some((response, response.output.get(id)?))
-        });
-        match holders.collect::<Vec<_>>().as_slice() {
-            [] => Found::Nothing,
-            &[(_, item)] => Found::One(item),
-            several => {
-                let fitting = several
-                    .iter()
-                    .filter_map(|(response, item)| Some((response.fit(before)?, *item)));
-                Found::several(&fitting.collect::<Vec<_>>())
-            }
-        }
-    }
-}
-
-impl HeldResponse {
-    /// Returns how it fits this conversation. Its own input is not all of what it answered if it went on from another response.
-    fn fit(&self, before: &Before<'_>) -> Option<Fit> {
-        let fit = before.fit(&self.asked, |id| self.output.get(id))?;
-        Some(if self.goes_on { Fit::Part } else { fit })
+        Ok(found)
     }
 }
 

@@ -7,6 +7,7 @@
 //! not fit beside those of requests in progress; what the model answers is stored and counts in any case.
 
 use std::{
+    collections::HashSet,
     io::{self, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -14,7 +15,7 @@ use std::{
 
 use colloquy_accounts::{quotas::Quota, storage::PendingText};
 use colloquy_base::{invalid::InvalidField, json};
-use colloquy_formats::{Request, output_items};
+use colloquy_formats::{ItemPlace, Referred, Request, input_item_id, output_items};
 use colloquy_http::memory::{NoRoom, Share};
 use colloquy_kernel::{
     Base,
@@ -65,9 +66,8 @@ pub(super) enum StoredText {
 /// The input item of this index of a response, with an id: clients give them none.
 pub(super) fn identified(response: &str, index: usize, mut item: Value) -> Value {
     if let Value::Object(item) = &mut item {
-        let of = response.trim_start_matches("resp_");
         item.entry("id")
-            .or_insert_with(|| format!("item_{of}_{index}").into());
+            .or_insert_with(|| input_item_id(response, index).into());
     }
     item
 }
@@ -233,6 +233,8 @@ impl Entry for StoredBody {
 pub(super) struct Conversation {
     /// The items up to and with the response, oldest first.
     pub(super) items: Vec<Value>,
+    /// The ids of those that clients gave none.
+    pub(super) given_ids: HashSet<String>,
     /// What they take in memory, in bytes.
     pub(super) weight: usize,
     /// Whether the database has all of it.
@@ -257,6 +259,7 @@ pub(super) async fn conversation(
         grow(memory, weight)?;
         return Ok(Conversation {
             items: serde_json::from_str(&text).map_err(PrepareError::Remembered)?,
+            given_ids: HashSet::new(),
             weight,
             is_stored: false,
         });
@@ -285,26 +288,35 @@ pub(super) async fn conversation(
         let what = "a response before it is not kept any more";
         return Err(PrepareError::Unknown(what));
     }
+    let given = turns.iter().flat_map(|turn| {
+        let items = turn.input.iter().enumerate();
+        let unnamed = items.filter(|(_, item)| item.get("id").is_none());
+        unnamed.map(|(index, _)| input_item_id(&turn.id, index))
+    });
+    let given_ids = given.collect();
     let items = turns.into_iter().flat_map(|turn| {
         let output = output_items(&turn.response);
         turn.input.into_iter().chain(output)
     });
     Ok(Conversation {
         items: items.collect(),
+        given_ids,
         weight,
         is_stored: true,
     })
 }
 
-/// Replaces the references of a request by the stored items, those of responses of the same quota.
+/// Replaces the references of a request by the stored items, those of responses of the same quota. What has one of the ids `before` stands in the
+/// conversation already.
 ///
 /// # Errors
-/// When an item is not found, or several have its id and none belongs to the conversation; when there are too many references, the items are longer than a body may be or there is no room for
-/// them, or the database fails.
+/// When an item is not found; when there are too many references, the items are longer than a body may be or there is no room for them, or the
+/// database fails.
 pub(super) async fn resolve_references(
     generation: &Generation,
     quota: &Quota,
     request: &mut Request,
+    before: &HashSet<String>,
     memory: Option<&Share>,
 ) -> Result<(), PrepareError> {
     let ids = request.references();
@@ -315,26 +327,31 @@ pub(super) async fn resolve_references(
         let message = format!("input has more than {MAX_REFERENCES} items of type item_reference");
         return Err(InvalidField::new("input", message).into());
     }
-    request.check_references(store::is_item_id)?;
+    let places: HashSet<ItemPlace> = ids.iter().filter_map(|id| ItemPlace::of(id)).collect();
     let (db, now) = (generation.store.db(), generation.clock.now_ms());
     let most = generation.config.limits.text_body_bytes;
-    let bytes = store::holding_bytes(db, &quota.id, &ids, now).await?;
+    let bytes = store::holding_bytes(db, &quota.id, &places, now).await?;
     if bytes > most as u64 {
         let message = format!("the responses that input refers to are longer than {most} bytes");
         return Err(InvalidField::new("input", message).into());
     }
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     grow(memory, bytes)?;
-    let holding = store::holding(db, &quota.id, &ids, now).await?;
+    let holding = store::holding(db, &quota.id, &places, now).await?;
     grow(memory, holding.weight().saturating_sub(bytes))?;
     let items = holding.items(&ids)?;
-    let resolved = request.resolve_references(|id, before| items.find(id, before));
-    resolved.map_err(
-        |unresolved| match generation.kernel.journal.holds_any::<StoredBody>() {
+    let resolved = request.resolve_references(|id| match items.get(id) {
+        _ if before.contains(id) => Referred::Before,
+        Some(item) => Referred::Item(item),
+        None => Referred::Nothing,
+    });
+    resolved.map_err(|unknown| {
+        let mut responses = places.iter().map(|place| &place.response);
+        match responses.any(|response| is_pending(generation, response)) {
             true => PrepareError::NotStored,
-            false => unresolved.into(),
-        },
-    )
+            false => unknown.into(),
+        }
+    })
 }
 
 /// Each part of a conversation was accepted for itself; together they count like a body.

@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 47] = sql_files![
+const FILES: [(&str, &str); 48] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -132,6 +132,7 @@ const FILES: [(&str, &str); 47] = sql_files![
     "0045_sources_of_contents",
     "0046_damaged_blobs",
     "0047_headings_left_out",
+    "0048_response_items_named",
 ];
 
 /// The migrations, numbered from 1.

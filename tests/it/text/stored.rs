@@ -191,6 +191,10 @@ fn refer(id: &Value) -> Value {
     json!({"type": "item_reference", "id": id})
 }
 
+fn said(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
 on_both_databases!(
     an_item_is_referred_to_by_its_id,
     |builder| builder.without_worker(),
@@ -205,7 +209,6 @@ on_both_databases!(
         }
         let (key, stranger) = (&keys[0], &keys[1]);
         let ask = |input: Value| json!({"model": "builtin/extractive", "input": input});
-        let said = |text: &str| json!({"role": "user", "content": text});
         let first = app
             .post(key, RESPONSES, ask(json!("Hello!")))
             .await
@@ -279,35 +282,72 @@ on_both_databases!(
 );
 
 #[tokio::test]
-async fn an_id_that_a_model_gives_twice_is_that_of_its_conversation() {
+async fn ids_that_a_model_repeats_are_of_one_item_each() {
     let text = Text::start().await;
-    let conversations = [("2 + 2?", "Four."), ("3 + 3?", "Six.")];
-    for (asked, answer) in conversations {
+    let ask = |input: Value| json!({"model": "scripted-responses", "input": input});
+    let mut answers = Vec::new();
+    for answer in ["Four.", "Six."] {
         let script = Script::text(answer).thinking("Hm. ");
         text.upstream.set_default(Api::Responses, script);
-        let first = json!({"model": "scripted-responses", "input": asked});
-        text.post(RESPONSES, first).await.expect(200);
+        // Two users begin with the same words.
+        let first = text.post(RESPONSES, ask(json!("Hi"))).await.expect(200);
+        answers.push(first);
     }
-    let going_on = |asked: &str| {
-        let said = |text: &str| json!({"role": "user", "content": text});
-        let (thought, message) = (refer(&json!("rs_1")), refer(&json!("msg_1")));
-        let input = json!([said(asked), thought, message, said("Sure?")]);
-        json!({"model": "scripted-responses", "input": input})
-    };
-    for (asked, answer) in conversations {
-        text.post(RESPONSES, going_on(asked)).await.expect(200);
+    let id = |response: &Value, item: usize| response["output"][item]["id"].clone();
+    for (answer, text_of) in answers.iter().zip(["Four.", "Six."]) {
+        let (thought, message) = (id(answer, 0), id(answer, 1));
+        for (id, theirs) in [(&thought, "rs_1_clq_"), (&message, "msg_1_clq_")] {
+            assert!(id.as_str().unwrap().starts_with(theirs), "{id}");
+        }
+        // The one is put where the other would stand, too, and each once, however often it is referred to.
+        let mut input = vec![said("Hi"), refer(&thought)];
+        input.extend(std::iter::repeat_n(refer(&message), 20_000));
+        input.push(said("Sure?"));
+        text.post(RESPONSES, ask(json!(input))).await.expect(200);
         let input = text.asked(Api::Responses).last().unwrap().body["input"].clone();
         assert_eq!(input.as_array().unwrap().len(), 4, "{input}");
-        assert_eq!(input[1]["id"], "rs_1");
-        assert_eq!(input[2]["content"][0]["text"], answer, "{input}");
+        assert_eq!([&input[1]["id"], &input[2]["id"]], ["rs_1", "msg_1"]);
+        assert_eq!(input[2]["content"][0]["text"], text_of, "{input}");
     }
-    let refused = text.post(RESPONSES, going_on("5 + 5?")).await.expect(400);
-    assert_eq!(refused["error"]["code"], "ambiguous_item");
-    assert_eq!(refused["error"]["param"], "input[1].id");
+    // What was sent back whole has the model's ids again.
+    let sent = json!([said("Hi"), answers[0]["output"][1], said("Sure?")]);
+    text.post(RESPONSES, ask(sent)).await.expect(200);
+    let input = text.asked(Api::Responses).last().unwrap().body["input"].clone();
+    assert_eq!(input[1]["id"], "msg_1");
+    // An answer that is not there any more is not replaced by another one, and the model's own ids are nobody's.
+    let mut unstored = ask(json!("Hi"));
+    unstored["store"] = json!(false);
+    let unstored = text.post(RESPONSES, unstored).await.expect(200);
+    let path = format!("{RESPONSES}/{}", answers[0]["id"].as_str().unwrap());
+    text.app.delete(&text.key, &path).await.expect(200);
+    for gone in [id(&unstored, 1), id(&answers[0], 1), json!("msg_1")] {
+        let input = json!([
+            said("Hi"),
+            refer(&id(&answers[1], 1)),
+            refer(&gone),
+            said("Sure?")
+        ]);
+        let refused = text.post(RESPONSES, ask(input)).await.expect(404);
+        assert_eq!(refused["error"]["code"], "item_not_found");
+        assert_eq!(refused["error"]["param"], "input[2].id");
+    }
+    // Events, the response and what is stored say the same.
+    let events = text.stream(RESPONSES, ask(json!("Hi"))).await;
+    let events: Vec<Value> = events.iter().map(Event::json).collect();
+    let end = events.last().unwrap()["response"].clone();
+    let known = [id(&end, 0), id(&end, 1)];
+    for event in &events {
+        for told in [&event["item_id"], &event["item"]["id"]] {
+            assert!(told.is_null() || known.contains(told), "{event}");
+        }
+    }
+    let path = format!("{RESPONSES}/{}", end["id"].as_str().unwrap());
+    let stored = text.app.get(&text.key, &path).await.expect(200);
+    assert_eq!(stored["output"], end["output"]);
 }
 
 on_both_databases!(
-    an_item_of_an_id_of_several_is_read,
+    an_item_of_the_conversation_before_is_not_sent_twice,
     |builder| builder.without_worker(),
     |app| {
         let partner = app.partner("acme").await;
@@ -315,32 +355,18 @@ on_both_databases!(
         let made = app.post(&partner.key, "/api/quotas/acme", quota);
         let made = made.await.expect(201);
         let key = made["api_key"].as_str().unwrap();
-        let ask = |input: Value| json!({"model": "builtin/extractive", "input": input});
-        let said = |text: &str| json!({"role": "user", "content": text});
-        let questions = ["Hello!", "Good evening!"];
-        let mut ids = Vec::new();
-        for question in questions {
-            let body = ask(json!(question));
-            let made = app.post(key, RESPONSES, body).await.expect(200);
-            ids.push(made["id"].as_str().unwrap().to_owned());
-        }
-        // Items as a model of the responses API may give them; each says whose it is.
-        let db = app.app.store.db();
-        for sql in [
-            r#"UPDATE responses SET response =
-               '{"output":[{"id":"msg_1","type":"message","role":"assistant","content":"' || id || '"}]}'"#,
-            "UPDATE response_items SET id = 'msg_1'",
-        ] {
-            db.execute(sql).await.unwrap();
-        }
-        for (question, id) in questions.iter().zip(&ids) {
-            let input = json!([said(question), refer(&json!("msg_1")), said("Thanks.")]);
-            let next = app.post(key, RESPONSES, ask(input)).await.expect(200);
-            let next = next["id"].as_str().unwrap();
-            let path = format!("{RESPONSES}/{next}/input_items?order=asc");
-            let kept = app.get(key, &path).await.expect(200);
-            assert_eq!(kept["data"][1]["content"], json!(id), "{kept}");
-        }
+        let model = "builtin/extractive";
+        let first = app.post(key, RESPONSES, json!({"model": model, "input": "Hello!"}));
+        let first = first.await.expect(200);
+        let items = format!("{RESPONSES}/{}/input_items", first["id"].as_str().unwrap());
+        let items = app.get(key, &items).await.expect(200);
+        let references = [&items["data"][0]["id"], &first["output"][0]["id"]].map(refer);
+        let input = [&references[..], &[said("Thanks.")]].concat();
+        let body = json!({"model": model, "input": input, "previous_response_id": first["id"]});
+        let second = app.post(key, RESPONSES, body).await.expect(200);
+        let kept = format!("{RESPONSES}/{}/input_items", second["id"].as_str().unwrap());
+        let kept = app.get(key, &kept).await.expect(200);
+        assert_eq!(kept["data"].as_array().unwrap().len(), 1, "{kept}");
     }
 );
 
@@ -364,8 +390,11 @@ async fn references_reach_models_of_both_apis_as_items() {
         let asked = text.asked(api).last().unwrap().body.clone();
         let told = match api {
             Api::Responses => {
-                assert_eq!(asked["input"][1], output[0]);
-                assert_eq!(asked["input"][2], output[1]);
+                for (index, theirs) in ["rs_1", "msg_1"].into_iter().enumerate() {
+                    let mut item = output[index].clone();
+                    item["id"] = json!(theirs);
+                    assert_eq!(asked["input"][index + 1], item);
+                }
                 asked["input"].to_string()
             }
             _ => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        Ending, ErrorBody, Frame, Head, Object, Request, VisibleRetrieval,
+        Ending, ErrorBody, Frame, Head, Object, Request, VisibleRetrieval, item_ids::ItemIds,
         retrieval::VisibilityItems,
     },
     object,
@@ -16,6 +16,8 @@ use super::{
 pub(super) struct ResponseOut {
     /// What the ids of items are made of.
     seed: String,
+    /// The ids of the model's items; `None` where they have theirs already.
+    ids: Option<ItemIds>,
     /// The response object as it stands, without `output`.
     response: Object,
     /// The items that are done, by their index.
@@ -34,6 +36,7 @@ impl ResponseOut {
     pub(super) fn new(request: &Request, head: &Head) -> Self {
         Self {
             seed: head.seed().to_owned(),
+            ids: Some(ItemIds::new(head.seed())),
             response: object::begun(request, head),
             output: BTreeMap::new(),
             next_index: 0,
@@ -54,6 +57,7 @@ impl ResponseOut {
         }
         Self {
             seed: String::new(),
+            ids: None,
             response,
             output: BTreeMap::new(),
             next_index: 0,
@@ -147,14 +151,24 @@ impl ResponseOut {
         self.base.saturating_add(index)
     }
 
+    /// Puts the id of a model's item, whose index here this is, into an event about it.
+    pub(super) fn name_item(&mut self, index: u64, event: &mut Object) {
+        if let Some(ids) = &mut self.ids {
+            ids.name_event(index, event);
+        }
+    }
+
     /// An item that the model's server has closed; its event was told as it came.
     pub(super) fn keep(&mut self, index: u64, item: Value) {
         self.output.insert(index, item);
     }
 
     /// Replaces what the model has put out by what it says at its end.
-    pub(super) fn replace_output(&mut self, items: Vec<Value>) {
+    pub(super) fn replace_output(&mut self, mut items: Vec<Value>) {
         let base = self.base;
+        if let Some(ids) = &mut self.ids {
+            ids.name_output(base, &mut items);
+        }
         self.output.retain(|index, _| *index < base);
         self.output.extend((base..).zip(items));
     }

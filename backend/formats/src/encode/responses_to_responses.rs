@@ -108,6 +108,7 @@ impl Reader {
         let index = index.map(|index| out.shifted(index));
         if let Some(index) = index {
             event.insert("output_index".to_owned(), json!(index));
+            out.name_item(index, &mut event);
         }
         if let Some(part) = event.get_mut("part") {
             complete_part(part);

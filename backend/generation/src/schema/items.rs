@@ -131,16 +131,15 @@ pub enum KnownInputItem {
     },
 }
 
-/// An output or input item of a stored response of the same quota. The item takes the place of the reference; each item is
-/// sent to the model once. At most 1,000 in a request.
+/// An item of a stored response of the same quota, by the id that the response or its `input_items` show; an input item that a client gave an id
+/// has none here. The item takes the place of the reference; each item is sent to the model once. At most 1,000 in a request.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemReference {
     /// `item_reference`, which may be left out.
     #[serde(rename = "type")]
     pub kind: Option<ReferenceType>,
-    /// The item's id. An id that is not found is answered with 404; one of several items, none of which belongs to the conversation before
-    /// the reference, with 400 (`ambiguous_item`).
+    /// The item's id. An id that is not found is answered with 404.
     pub id: String,
 }
 

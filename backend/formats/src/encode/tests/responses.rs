@@ -250,6 +250,10 @@ fn a_server_that_does_not_stream() {
         ModelApi::Responses,
         &[upstream_response("completed", items.clone())],
     );
+    for (index, item) in items.as_array_mut().unwrap().iter_mut().enumerate() {
+        let theirs = item["id"].as_str().unwrap();
+        item["id"] = json!(format!("{theirs}_clq_7f_{index}"));
+    }
     assert_eq!(Value::Array(response.items.clone()), items);
     assert_eq!(response.ended_as(), "response.completed");
     let whole = json!({"choices": [{"index": 0, "finish_reason": "stop", "message": {

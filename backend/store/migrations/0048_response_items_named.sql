@@ -1,0 +1,2 @@
+-- The id of an item names its response.
+DROP TABLE response_items;
