@@ -406,3 +406,44 @@ async fn a_helper_program_has_none_of_the_descriptors_that_the_server_was_starte
     let log = server.log();
     assert!(log.contains("yt-dlp 2021.12.01"), "{log}");
 }
+
+/// As the first process of a container, whose signals are ignored until it waits for them.
+#[tokio::test]
+async fn a_signal_ends_a_server_that_waits_for_its_database() {
+    const TERMINATE: u64 = 1 << (15 - 1);
+    let nobody_listens = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody_listens.local_addr().unwrap();
+    let served = command(&TestDatabase::sqlite(), &["serve"]);
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args(["-c", "trap '' TERM; exec \"$@\"", "sh"])
+        .arg(served.get_program())
+        .args(served.get_args())
+        .env("COLLOQUY_HTTP_LISTEN", "127.0.0.1:0")
+        // It takes connections, and never says a word.
+        .env(
+            "COLLOQUY_STORE_DATABASE_URL",
+            format!("postgres://colloquy@{address}/colloquy"),
+        )
+        .stdout(Stdio::null())
+        .kill_on_drop(true);
+    for (name, value) in served.get_envs() {
+        if let (Some(value), true) = (value, name == "COLLOQUY_STORE_DIR") {
+            shell.env(name, value);
+        }
+    }
+    let mut server = shell.spawn().unwrap();
+    let pid = server.id().unwrap();
+    let waits = async || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & TERMINATE != 0
+    };
+    eventually("it waits for the signal", waits).await;
+    let sent = std::process::Command::new("kill")
+        .arg(pid.to_string())
+        .status();
+    assert!(sent.unwrap().success());
+    let ended = tokio::time::timeout(Duration::from_secs(30), server.wait()).await;
+    assert_eq!(ended.expect("it ends").unwrap().code(), Some(0));
+}

@@ -1,10 +1,10 @@
 //! What runs in a server, and in which order it starts and stops.
 //!
-//! Start: logs, traces, the listening address, the data folder, the database and its lock, migrations, providers, the other parts of the [`App`] (node, media port,
-//! keys), background work, then the listener says that it is ready. Stop, after SIGTERM: `/health` says so, and everything
-//! goes on for `http.lame_duck_seconds`, which SIGINT and a second signal skip. Then new work is refused, open requests, calls
-//! and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends: five seconds after that time at
-//! the latest, whatever still runs then.
+//! Start, which SIGTERM and SIGINT end at any time: logs, traces, the listening address, the data folder, the database and its lock, migrations,
+//! providers, the other parts of the [`App`] (node, media port, keys), background work, then the listener says that it is ready. Stop, after
+//! SIGTERM: `/health` says so, and everything goes on for `http.lame_duck_seconds`, which SIGINT and a second signal skip. Then new work is
+//! refused, open requests, calls and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends:
+//! five seconds after that time at the latest, whatever still runs then.
 
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -45,12 +45,51 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When something does not start; a failure of the listener later on.
-pub async fn run(mut config: Config) -> anyhow::Result<()> {
+pub async fn run(config: Config) -> anyhow::Result<()> {
     // Before there are secrets in memory, and processes that work on what strangers sent.
     sandbox::hide_memory().context("hiding the memory of the server")?;
     warn_of_missing_protection();
     install_tls_provider();
+    // Before anything takes time. The first process of a container gets no signal that it does not wait for, and whoever starts this one may have it
+    // ignore these.
+    let mut signals = Signals::new();
     let traces = Traces::open(&config.traces)?;
+    let started = tokio::select! {
+        started = open(config) => started?,
+        _ = signals.next() => {
+            tracing::info!("told to stop before the start was complete");
+            return Ok(());
+        }
+    };
+    let Started {
+        app,
+        listener,
+        database,
+    } = started;
+    let store = app.store.clone();
+    let end = serve_and_drain(&app, listener, &mut signals).await?;
+    let closing = async {
+        tokio::join!(release(app), remove_sounds(), close(&store));
+        drop(database);
+        if let Some(traces) = traces {
+            traces.close().await;
+        }
+    };
+    if timeout_at(end, closing).await.is_err() {
+        tracing::warn!("the server ends before all of it is closed");
+    }
+    Ok(())
+}
+
+/// What a server has once it has started.
+struct Started {
+    app: App,
+    listener: TcpListener,
+    database: DatabaseLock,
+}
+
+/// Opens what a server has, and starts its background work.
+async fn open(mut config: Config) -> anyhow::Result<Started> {
     let listener = bind(&mut config).await?;
     let clock = Arc::new(SystemClock);
     // Before the database: what another server uses is not migrated.
@@ -106,19 +145,11 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
             () = reported => {}
         }
     });
-    let store = app.store.clone();
-    let end = serve_and_drain(&app, listener).await?;
-    let closing = async {
-        tokio::join!(release(app), remove_sounds(), close(&store));
-        drop(database);
-        if let Some(traces) = traces {
-            traces.close().await;
-        }
-    };
-    if timeout_at(end, closing).await.is_err() {
-        tracing::warn!("the server ends before all of it is closed");
-    }
-    Ok(())
+    Ok(Started {
+        app,
+        listener,
+        database,
+    })
 }
 
 /// Drops what a server has. The last one that has the search index waits until what is being written of it is there, which may take longer than the
@@ -215,12 +246,16 @@ pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result
 /// # Errors
 /// When the listener has no address.
 pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
-    serve_and_drain(&app, listener).await?;
+    serve_and_drain(&app, listener, &mut Signals::new()).await?;
     Ok(())
 }
 
 /// Like [`serve`]; returns until when what closes after it may take.
-async fn serve_and_drain(app: &App, listener: TcpListener) -> anyhow::Result<Instant> {
+async fn serve_and_drain(
+    app: &App,
+    listener: TcpListener,
+    signals: &mut Signals,
+) -> anyhow::Result<Instant> {
     let address = listener.local_addr()?;
     let front = Front::open(
         &app.config.http,
@@ -228,8 +263,6 @@ async fn serve_and_drain(app: &App, listener: TcpListener) -> anyhow::Result<Ins
         router(app.clone()),
         app.kernel.leaving.clone(),
     );
-    // Before anybody is told of the server: until then a signal ends the process without a word.
-    let mut signals = Signals::new();
     announce(address);
     let kernel = &app.kernel;
     let may_wait = tokio::select! {
