@@ -12,6 +12,11 @@ use super::{Object, fields::str_of};
 
 /// Stands between a model's id and what makes it unique.
 const MARK: &str = "_clq_";
+/// What the ids of input items begin with, and those of items of a kind that no client calls by it.
+const GIVEN: &str = "item";
+const OTHER: &str = "out";
+/// The characters of what follows `resp_` in the id of a response.
+const SEED_CHARS: usize = 32;
 /// The fields of an item that have the id of an item.
 const FIELDS: [&str; 2] = ["id", "approval_request_id"];
 
@@ -32,7 +37,7 @@ impl ItemPlace {
         let (kind, seed) = head.rsplit_once('_')?;
         is_place(seed, index).then(|| Self {
             response: format!("resp_{seed}"),
-            is_input: kind == "item",
+            is_input: kind == GIVEN,
         })
     }
 }
@@ -41,15 +46,15 @@ impl ItemPlace {
 #[must_use]
 pub fn input_item_id(response: &str, index: usize) -> String {
     let seed = response.trim_start_matches("resp_");
-    format!("item_{seed}_{index}")
+    format!("{GIVEN}_{seed}_{index}")
 }
 
 fn is_place(seed: &str, index: &str) -> bool {
-    let is_seed = !seed.is_empty() && seed.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_seed = seed.len() == SEED_CHARS && seed.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_seed && !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Gives an item the ids that its model gave it.
+/// Gives an item the ids that its model gave it. An item that has none loses ours, whose beginning models refuse.
 pub(super) fn restore(item: &mut Value) {
     let Value::Object(item) = item else { return };
     for field in FIELDS {
@@ -62,8 +67,16 @@ pub(super) fn restore(item: &mut Value) {
         });
         if let Some(length) = theirs {
             id.truncate(length);
+        } else if field == "id" && [GIVEN, OTHER].contains(&kind_of(id)) {
+            item.remove(field);
         }
     }
+}
+
+/// What an id of ours begins with; empty for another one.
+fn kind_of(id: &str) -> &str {
+    let kind = id.split('_').next().filter(|_| ItemPlace::of(id).is_some());
+    kind.unwrap_or_default()
 }
 
 /// The ids of the items of an answer, by what its model calls them.
@@ -81,13 +94,6 @@ struct Told {
     id: String,
 }
 
-impl Told {
-    fn is(&self, item: &Object) -> bool {
-        Some(self.theirs.as_str()) == str_of(item, "id")
-            && Some(self.kind.as_str()) == str_of(item, "type")
-    }
-}
-
 impl ItemIds {
     pub(super) fn new(seed: &str) -> Self {
         Self {
@@ -96,21 +102,37 @@ impl ItemIds {
         }
     }
 
+    /// The index of the item that an event is about which tells none: servers leave it out. `first` is that of the first item.
+    pub(super) fn place(&self, event: &Object, is_new: bool, first: u64) -> u64 {
+        let last = self.told.keys().next_back().copied();
+        if is_new {
+            return last.map_or(first, |last| last.saturating_add(1));
+        }
+        let theirs = theirs_of(event).unwrap_or_default();
+        let named = self
+            .told
+            .iter()
+            .rev()
+            .find(|(_, told)| told.theirs == theirs);
+        named.map(|(index, _)| *index).or(last).unwrap_or(first)
+    }
+
     /// Puts the id of the item of this index into an event about it. The first event gives it.
     pub(super) fn name_event(&mut self, index: u64, event: &mut Object) {
-        let item = event.get("item").and_then(Value::as_object);
-        let theirs = item.and_then(|item| str_of(item, "id"));
-        let theirs = theirs.or_else(|| str_of(event, "item_id"));
-        let kind = item.and_then(|item| str_of(item, "type"));
-        let (theirs, kind) = (theirs.unwrap_or_default(), kind.unwrap_or_default());
         if !self.told.contains_key(&index) {
-            let told = self.told_as(theirs, kind, index);
+            let item = event.get("item").and_then(Value::as_object);
+            let kind = item.and_then(|item| str_of(item, "type"));
+            let theirs = theirs_of(event).unwrap_or_default();
+            let told = self.told_as(theirs, kind.unwrap_or_default(), index);
             self.told.insert(index, told);
         }
-        let Some(told) = self.told.get(&index) else {
+        let Some(told) = self.told.get_mut(&index) else {
             return;
         };
         if let Some(Value::Object(item)) = event.get_mut("item") {
+            if let (true, Some(kind)) = (told.kind.is_empty(), str_of(item, "type")) {
+                kind.clone_into(&mut told.kind);
+            }
             item.insert("id".to_owned(), json!(told.id));
         }
         if let Some(id) = event.get_mut("item_id") {
@@ -118,39 +140,25 @@ impl ItemIds {
         }
     }
 
-    /// Gives the items of a whole output, the first of which has the index `first`, the ids that they were told with.
+    /// Gives the items of a whole output, the first of which has the index `first`, the ids that they were told with. An item that was told with
+    /// another type is another item.
     pub(super) fn name_output(&mut self, first: u64, items: &mut [Value]) {
-        let mut told = std::mem::take(&mut self.told);
-        let mut next = first + items.len() as u64;
-        next = next.max(told.keys().next_back().map_or(0, |last| last + 1));
-        let is_taken: Vec<u64> = told.keys().copied().collect();
-        let known: Vec<Option<Told>> = (first..)
-            .zip(items.iter())
-            .map(|(index, item)| {
-                let item = item.as_object()?;
-                let place = match told.get(&index).is_some_and(|told| told.is(item)) {
-                    true => Some(index),
-                    false => told.iter().find(|(_, told)| told.is(item)).map(|it| *it.0),
-                };
-                told.remove(&place?)
-            })
-            .collect();
-        for ((index, item), known) in (first..).zip(items).zip(known) {
+        let last = self.told.keys().next_back().copied();
+        let mut next = last.map_or(0, |last| last.saturating_add(1));
+        next = next.max(first.saturating_add(items.len() as u64));
+        for (index, item) in (first..).zip(items) {
             let Value::Object(item) = item else { continue };
-            // A model may call an item otherwise at its end.
-            let named = known.or_else(|| told.remove(&index)).unwrap_or_else(|| {
-                let theirs = str_of(item, "id").unwrap_or_default();
-                let kind = str_of(item, "type").unwrap_or_default();
-                let number = match is_taken.binary_search(&index) {
-                    Err(_) => index,
-                    Ok(_) => {
-                        next += 1;
-                        next - 1
-                    }
-                };
-                self.told_as(theirs, kind, number)
-            });
-            item.insert("id".to_owned(), json!(named.id));
+            let theirs = str_of(item, "id").unwrap_or_default();
+            let kind = str_of(item, "type").unwrap_or_default();
+            let id = match self.told.get(&index) {
+                Some(told) if told.kind == kind => told.id.clone(),
+                Some(_) => {
+                    next = next.saturating_add(1);
+                    self.told_as(theirs, kind, next - 1).id
+                }
+                None => self.told_as(theirs, kind, index).id,
+            };
+            item.insert("id".to_owned(), json!(id));
         }
     }
 
@@ -168,6 +176,13 @@ impl ItemIds {
     }
 }
 
+/// What a model calls the item that an event is about.
+fn theirs_of(event: &Object) -> Option<&str> {
+    let item = event.get("item").and_then(Value::as_object);
+    let id = item.and_then(|item| str_of(item, "id"));
+    id.or_else(|| str_of(event, "item_id"))
+}
+
 /// What the id of an item begins with that its model gave none.
 fn prefix(kind: &str) -> &'static str {
     match kind {
@@ -175,7 +190,7 @@ fn prefix(kind: &str) -> &'static str {
         "reasoning" => "rs",
         "function_call" => "fc",
         "custom_tool_call" => "ctc",
-        _ => "out",
+        _ => OTHER,
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-const SEED: &str = "7f";
+const SEED: &str = "01a227f10bd072a68c5b8a772165e7f4";
 
 fn named(ids: &mut ItemIds, index: u64, event: Value) -> Value {
     let Value::Object(mut event) = event else {
@@ -23,52 +23,60 @@ fn ids_of(output: &[Value]) -> Vec<&str> {
 
 #[test]
 fn an_id_tells_where_its_item_is() {
-    let place = |response: &str, is_input| {
-        Some(ItemPlace {
-            response: response.to_owned(),
-            is_input,
-        })
+    let response = format!("resp_{SEED}");
+    let place = |is_input| {
+        let response = response.clone();
+        Some(ItemPlace { response, is_input })
     };
     for (id, expected) in [
-        ("msg_7f_0", place("resp_7f", false)),
-        ("msg_0_clq_7f_12", place("resp_7f", false)),
-        ("item_0_clq_7f_12", place("resp_7f", false)),
-        ("_clq_7f_1", place("resp_7f", false)),
-        (&input_item_id("resp_7f", 3), place("resp_7f", true)),
+        ("msg_SEED_0", place(false)),
+        ("msg_0_clq_SEED_12", place(false)),
+        ("item_0_clq_SEED_12", place(false)),
+        ("_clq_SEED_1", place(false)),
+        (&input_item_id(&response, 3), place(true)),
         ("msg_0", None),
-        ("msg_7f_", None),
+        ("msg_SEED_", None),
         ("msg__0", None),
-        ("msg_7f_-1", None),
-        ("msg_'_0", None),
-        ("msg_\0_0", None),
+        ("msg_7f_0", None),
+        ("msg_SEED_-1", None),
+        ("msg_SEED\0_1", None),
         ("", None),
     ] {
-        assert_eq!(ItemPlace::of(id), expected, "{id}");
+        assert_eq!(ItemPlace::of(&id.replace("SEED", SEED)), expected, "{id}");
     }
 }
 
 #[test]
 fn a_model_gets_its_own_ids_back() {
     for (id, expected) in [
-        ("msg_0_clq_7f_12", "msg_0"),
-        ("msg_7f_0", "msg_7f_0"),
-        ("a_clq_7f_x", "a_clq_7f_x"),
-        // Of a service of the same kind, in front of this one.
-        ("a_clq_1_2_clq_7f_0", "a_clq_1_2"),
+        ("msg_0_clq_SEED_12", "msg_0"),
+        // No model of the responses API gave it.
+        ("msg_SEED_0", "msg_SEED_0"),
+        ("a_clq_SEED_x", "a_clq_SEED_x"),
+        ("user_clq_1_2", "user_clq_1_2"),
+        // Of a service of the same kind, behind this one.
+        ("a_clq_SEED_2_clq_SEED_0", "a_clq_SEED_2"),
     ] {
+        let [id, expected] = [id, expected].map(|id| id.replace("SEED", SEED));
         let mut approval = json!({"type": "mcp_approval_response", "id": id, "approval_request_id": id, "name": id});
         restore(&mut approval);
         assert_eq!(
             [&approval["id"], &approval["approval_request_id"]],
-            [expected; 2]
+            [&expected; 2]
         );
         assert_eq!(approval["name"], id);
     }
+    for kind in ["item", "out"] {
+        let mut ours = json!({"type": "message", "id": format!("{kind}_{SEED}_0")});
+        restore(&mut ours);
+        assert_eq!(ours, json!({"type": "message"}));
+    }
     for mut odd in [
-        json!("a_clq_7f_0"),
+        json!("a"),
         json!({"id": 5}),
         json!({"id": null}),
         json!({}),
+        json!({"id": "item_1_2"}),
     ] {
         let before = odd.clone();
         restore(&mut odd);
@@ -80,17 +88,30 @@ fn a_model_gets_its_own_ids_back() {
 fn events_of_an_item_have_one_id() {
     let mut ids = ItemIds::new(SEED);
     let added = named(&mut ids, 1, json!({"item": item("msg_0", "message")}));
-    assert_eq!(added["item"]["id"], "msg_0_clq_7f_1");
+    assert_eq!(
+        added["item"]["id"],
+        "msg_0_clq_01a227f10bd072a68c5b8a772165e7f4_1"
+    );
     // Some servers call it otherwise each time.
     for theirs in ["msg_0", "msg_9", ""] {
         let delta = named(&mut ids, 1, json!({"item_id": theirs, "delta": "a"}));
-        assert_eq!(delta["item_id"], "msg_0_clq_7f_1");
+        assert_eq!(
+            delta["item_id"],
+            "msg_0_clq_01a227f10bd072a68c5b8a772165e7f4_1"
+        );
     }
     let other = named(&mut ids, 2, json!({"item": item("msg_0", "message")}));
-    assert_eq!(other["item"]["id"], "msg_0_clq_7f_2");
+    assert_eq!(
+        other["item"]["id"],
+        "msg_0_clq_01a227f10bd072a68c5b8a772165e7f4_2"
+    );
     for (index, kind, id) in [
-        (3, "reasoning", "rs_7f_3"),
-        (4, "web_search_call", "out_7f_4"),
+        (3, "reasoning", "rs_01a227f10bd072a68c5b8a772165e7f4_3"),
+        (
+            4,
+            "web_search_call",
+            "out_01a227f10bd072a68c5b8a772165e7f4_4",
+        ),
     ] {
         let unnamed = named(&mut ids, index, json!({"item": {"type": kind}}));
         assert_eq!(unnamed["item"]["id"], id);
@@ -100,7 +121,24 @@ fn events_of_an_item_have_one_id() {
 }
 
 #[test]
-fn the_output_has_the_ids_of_the_events() {
+fn events_that_tell_no_index_are_of_the_item_that_they_name() {
+    let mut ids = ItemIds::new(SEED);
+    for (id, kind) in [("a", "reasoning"), ("b", "message"), ("", "function_call")] {
+        let Value::Object(mut event) = json!({"item": item(id, kind)}) else {
+            unreachable!();
+        };
+        let index = ids.place(&event, true, 3);
+        ids.name_event(index, &mut event);
+    }
+    assert_eq!(ids.told.keys().copied().collect::<Vec<_>>(), [3, 4, 5]);
+    for (id, index) in [("a", 3), ("b", 4), ("fc_other", 5)] {
+        let event = json!({"item_id": id});
+        assert_eq!(ids.place(event.as_object().unwrap(), false, 3), index);
+    }
+}
+
+#[test]
+fn an_output_has_the_ids_of_the_events_of_its_items() {
     let told = || {
         let mut ids = ItemIds::new(SEED);
         for (index, kind) in [(3, "reasoning"), (4, "function_call"), (5, "message")] {
@@ -108,18 +146,12 @@ fn the_output_has_the_ids_of_the_events() {
         }
         ids
     };
-    let (thought, call) = (item("x_0", "reasoning"), item("x_0", "function_call"));
-    let message = item("x_0", "message");
+    let [thought, call, message] =
+        ["reasoning", "function_call", "message"].map(|kind| item("x_0", kind));
     for (output, expected) in [
         (
             vec![thought.clone(), call.clone(), message.clone()],
             vec![3, 4, 5],
-        ),
-        // One is left out, or they come in another order.
-        (vec![call.clone(), message.clone()], vec![4, 5]),
-        (
-            vec![message.clone(), thought.clone(), call.clone()],
-            vec![5, 3, 4],
         ),
         // One that was not told.
         (
@@ -131,32 +163,33 @@ fn the_output_has_the_ids_of_the_events() {
             ],
             vec![3, 4, 5, 6],
         ),
+        // None gets the id of another one.
+        (vec![thought.clone(), message.clone()], vec![3, 6]),
         (
             vec![item("x_0", "image"), thought, call, message],
-            vec![7, 3, 4, 5],
+            vec![7, 8, 9, 6],
         ),
     ] {
         let mut output = output;
         told().name_output(3, &mut output);
-        let expected = expected.iter().map(|number| format!("x_0_clq_7f_{number}"));
+        let expected = expected
+            .iter()
+            .map(|number| format!("x_0_clq_{SEED}_{number}"));
         assert_eq!(ids_of(&output), expected.collect::<Vec<_>>());
     }
     // Called otherwise at the end.
-    let mut output = [
-        item("y_0", "reasoning"),
-        item("y_0", "function_call"),
-        item("y_0", "message"),
-    ];
+    let mut output = ["reasoning", "function_call", "message"].map(|kind| item("y_0", kind));
     told().name_output(3, &mut output);
     assert_eq!(
         ids_of(&output),
-        [3, 4, 5].map(|number| format!("x_0_clq_7f_{number}"))
+        [3, 4, 5].map(|number| format!("x_0_clq_{SEED}_{number}"))
     );
     // An answer in one piece, and what is no item.
     let mut output = [item("a", "message"), json!("b"), item("a", "message")];
     ItemIds::new(SEED).name_output(0, &mut output);
-    assert_eq!(
-        [&output[0]["id"], &output[2]["id"]],
-        ["a_clq_7f_0", "a_clq_7f_2"]
-    );
+    let ids = [0, 2].map(|number| format!("a_clq_{SEED}_{number}"));
+    assert_eq!([&output[0]["id"], &output[2]["id"]], [&ids[0], &ids[1]]);
+    let mut odd = ItemIds::new(SEED);
+    named(&mut odd, u64::MAX, json!({"item": item("a", "message")}));
+    odd.name_output(0, &mut [item("a", "message")]);
 }

@@ -95,8 +95,12 @@ fn reference(item: &Value) -> Option<&str> {
     (str_of(item, "type") == Some("item_reference")).then_some(id)
 }
 
+/// The item's own id.
 fn id_of(item: &Value) -> Option<&str> {
-    str_of(item.as_object()?, "id")
+    let item = item.as_object()?;
+    // It has that of the call.
+    let is_own = str_of(item, "type") != Some("local_shell_call_output");
+    str_of(item, "id").filter(|_| is_own)
 }
 
 #[cfg(test)]

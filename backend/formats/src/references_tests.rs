@@ -130,6 +130,18 @@ fn errors_name_the_index_that_the_client_sent() {
 }
 
 #[test]
+fn a_call_is_sent_beside_its_output_that_has_its_id() {
+    let call = json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "c", "action": {}});
+    let output = json!({"type": "local_shell_call_output", "id": "lsh_1", "output": "files"});
+    let mut request = request(&json!([refer("lsh_1"), output]));
+    request
+        .resolve_references(|_| Referred::Item(&call))
+        .unwrap();
+    assert_eq!(request.input_items(), [call.clone(), output]);
+    request.check_calls().unwrap();
+}
+
+#[test]
 fn an_item_that_the_conversation_before_has_without_an_id_is_not_repeated() {
     let mut request = request(&json!([refer("item_7_0"), asks("Sure?")]));
     request.prepend_items(vec![asks("2 + 2?")]);

@@ -146,16 +146,19 @@ impl ResponseOut {
         self.output.insert(index, item);
     }
 
-    /// The index here of an item that the model counts as `index`.
-    pub(super) fn shifted(&self, index: u64) -> u64 {
-        self.base.saturating_add(index)
-    }
-
-    /// Puts the id of a model's item, whose index here this is, into an event about it.
-    pub(super) fn name_item(&mut self, index: u64, event: &mut Object) {
-        if let Some(ids) = &mut self.ids {
-            ids.name_event(index, event);
-        }
+    /// Puts the index here and the id of a model's item into an event about it, and returns the index. `is_new` says that the event is the first.
+    pub(super) fn name_item(&mut self, event: &mut Object, is_new: bool) -> Option<u64> {
+        let told = event.get("output_index").and_then(Value::as_u64);
+        let told = told.map(|index| self.base.saturating_add(index));
+        let is_of_item =
+            told.is_some() || event.contains_key("item") || event.contains_key("item_id");
+        let Some(ids) = self.ids.as_mut().filter(|_| is_of_item) else {
+            return told;
+        };
+        let index = told.unwrap_or_else(|| ids.place(event, is_new, self.base));
+        event.insert("output_index".to_owned(), json!(index));
+        ids.name_event(index, event);
+        Some(index)
     }
 
     /// An item that the model's server has closed; its event was told as it came.
@@ -163,10 +166,13 @@ impl ResponseOut {
         self.output.insert(index, item);
     }
 
-    /// Replaces what the model has put out by what it says at its end.
-    pub(super) fn replace_output(&mut self, mut items: Vec<Value>) {
+    /// Replaces what the model has put out by what it says at its end, where that is more than the client was told.
+    pub(super) fn complete_output(&mut self, mut items: Vec<Value>) {
         let base = self.base;
         if let Some(ids) = &mut self.ids {
+            if self.output.range(base..).count() >= items.len() {
+                return;
+            }
             ids.name_output(base, &mut items);
         }
         self.output.retain(|index, _| *index < base);

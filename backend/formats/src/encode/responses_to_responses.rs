@@ -104,12 +104,7 @@ impl Reader {
     }
 
     fn pass(&mut self, out: &mut ResponseOut, kind: Kind, mut event: Object) {
-        let index = event.get("output_index").and_then(Value::as_u64);
-        let index = index.map(|index| out.shifted(index));
-        if let Some(index) = index {
-            event.insert("output_index".to_owned(), json!(index));
-            out.name_item(index, &mut event);
-        }
+        let index = out.name_item(&mut event, kind == Kind::ItemAdded);
         if let Some(part) = event.get_mut("part") {
             complete_part(part);
         }
@@ -153,12 +148,12 @@ pub(super) fn end(
         Some("failed" | "cancelled") => Ending::Failed,
         _ => Ending::Completed,
     };
-    // A server that sends its output in the events alone has told it already.
+    // Clients read an output from the events, so that this is what is stored. A server need not tell it again, and may tell it otherwise.
     if let Some(Value::Array(mut items)) = said.remove("output")
         && !items.is_empty()
     {
         items.iter_mut().for_each(complete_item);
-        out.replace_output(items);
+        out.complete_output(items);
     }
     if ending == Ending::Failed && said.get("error").is_none_or(Value::is_null) {
         let error = json!({"code": "server_error", "message": "The model failed"});

@@ -131,8 +131,8 @@ pub enum KnownInputItem {
     },
 }
 
-/// An item of a stored response of the same quota, by the id that the response or its `input_items` show; an input item that a client gave an id
-/// has none here. The item takes the place of the reference; each item is sent to the model once. At most 1,000 in a request.
+/// An item of a stored response of the same quota, by the id that its output or `input_items` show; input items that clients gave ids are not
+/// found by these. The item takes the place of the reference; each item is sent to the model once. At most 1,000 in a request.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemReference {
