@@ -4,7 +4,7 @@
 //! of their own, which may repeat: `msg_0` in every answer. Such an id stands in front of the item's own: `msg_0_clq_7f_2` is item 2 of
 //! `resp_7f`. A model that gets the item back gets its own id with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,8 @@ const MARK: &str = "_clq_";
 /// What the ids of input items begin with, and those of items of a kind that no client calls by it.
 const GIVEN: &str = "item";
 const OTHER: &str = "out";
+/// The type of an item of which a client was told parts alone.
+const UNKNOWN: &str = "";
 /// The characters of what follows `resp_` in the id of a response.
 const SEED_CHARS: usize = 32;
 /// The fields of an item that have the id of an item.
@@ -140,26 +142,40 @@ impl ItemIds {
         }
     }
 
-    /// Gives the items of a whole output, the first of which has the index `first`, the ids that they were told with. An item that was told with
-    /// another type is another item.
-    pub(super) fn name_output(&mut self, first: u64, items: &mut [Value]) {
-        let last = self.told.keys().next_back().copied();
-        let mut next = last.map_or(0, |last| last.saturating_add(1));
-        next = next.max(first.saturating_add(items.len() as u64));
-        for (index, item) in (first..).zip(items) {
-            let Value::Object(item) = item else { continue };
-            let theirs = str_of(item, "id").unwrap_or_default();
-            let kind = str_of(item, "type").unwrap_or_default();
-            let id = match self.told.get(&index) {
-                Some(told) if told.kind == kind => told.id.clone(),
-                Some(_) => {
-                    next = next.saturating_add(1);
-                    self.told_as(theirs, kind, next - 1).id
-                }
-                None => self.told_as(theirs, kind, index).id,
-            };
-            item.insert("id".to_owned(), json!(id));
-        }
+    /// Gives the items of a whole output the indexes and ids that they were told with: by what the model calls them, and in their order where it
+    /// calls them otherwise. Those that were not told get the lowest free indexes from `first` on. An item that was told with another type is another one.
+    pub(super) fn name_output(&self, first: u64, items: Vec<Value>) -> Vec<(u64, Value)> {
+        let mut told = Untold::new(&self.told);
+        let by_id: Vec<_> = items.iter().map(|item| told.take_named(item)).collect();
+        let pairs = items.into_iter().zip(by_id);
+        let pairs: Vec<_> = pairs
+            .map(|(item, index)| {
+                let index = index.or_else(|| told.take_next(&item));
+                (item, index)
+            })
+            .collect();
+        let mut free = (first..).filter(|index| !self.told.contains_key(index));
+        let named = pairs.into_iter().filter_map(|(mut item, index)| {
+            let index = index.or_else(|| free.next())?;
+            if let Value::Object(item) = &mut item {
+                let id = match self.told.get(&index) {
+                    Some(told) => told.id.clone(),
+                    None => {
+                        let theirs = str_of(item, "id").unwrap_or_default();
+                        let kind = str_of(item, "type").unwrap_or_default();
+                        self.told_as(theirs, kind, index).id
+                    }
+                };
+                item.insert("id".to_owned(), json!(id));
+            }
+            Some((index, item))
+        });
+        named.collect()
+    }
+
+    /// Whether the client was told of the item of this index.
+    pub(super) fn has(&self, index: u64) -> bool {
+        self.told.contains_key(&index)
     }
 
     fn told_as(&self, theirs: &str, kind: &str, number: u64) -> Told {
@@ -174,6 +190,65 @@ impl ItemIds {
             id,
         }
     }
+}
+
+/// The items that were told and that no item of a whole output is taken for yet.
+struct Untold<'a> {
+    left: BTreeSet<u64>,
+    named: HashMap<&'a str, ByKind<'a>>,
+    others: ByKind<'a>,
+}
+
+/// The indexes of items by their types, in their order.
+type ByKind<'a> = HashMap<&'a str, VecDeque<u64>>;
+
+impl<'a> Untold<'a> {
+    fn new(told: &'a BTreeMap<u64, Told>) -> Self {
+        let mut named = HashMap::<_, ByKind<'_>>::new();
+        let mut others = ByKind::new();
+        for (index, Told { theirs, kind, .. }) in told {
+            if !theirs.is_empty() {
+                let named = named.entry(theirs.as_str()).or_default();
+                named.entry(kind).or_default().push_back(*index);
+            }
+            others.entry(kind).or_default().push_back(*index);
+        }
+        Self {
+            left: told.keys().copied().collect(),
+            named,
+            others,
+        }
+    }
+
+    /// The index of the item that the model called the same.
+    fn take_named(&mut self, item: &Value) -> Option<u64> {
+        let named = self.named.get_mut(text_of(item, "id"))?;
+        first_of(named, item, &mut self.left)
+    }
+
+    /// The index of the next item of the same type.
+    fn take_next(&mut self, item: &Value) -> Option<u64> {
+        first_of(&mut self.others, item, &mut self.left)
+    }
+}
+
+/// Takes the first index that is left of the item's type, or of an item whose type was not told.
+fn first_of(indexes: &mut ByKind<'_>, item: &Value, left: &mut BTreeSet<u64>) -> Option<u64> {
+    for kind in [text_of(item, "type"), UNKNOWN] {
+        let Some(indexes) = indexes.get_mut(kind) else {
+            continue;
+        };
+        while let Some(index) = indexes.pop_front() {
+            if left.remove(&index) {
+                return Some(index);
+            }
+        }
+    }
+    None
+}
+
+fn text_of<'a>(item: &'a Value, field: &str) -> &'a str {
+    item.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// What a model calls the item that an event is about.

@@ -14,13 +14,6 @@ fn item(id: &str, kind: &str) -> Value {
     json!({"id": id, "type": kind})
 }
 
-fn ids_of(output: &[Value]) -> Vec<&str> {
-    output
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect()
-}
-
 #[test]
 fn an_id_tells_where_its_item_is() {
     let response = format!("resp_{SEED}");
@@ -146,50 +139,48 @@ fn an_output_has_the_ids_of_the_events_of_its_items() {
         }
         ids
     };
-    let [thought, call, message] =
-        ["reasoning", "function_call", "message"].map(|kind| item("x_0", kind));
-    for (output, expected) in [
-        (
-            vec![thought.clone(), call.clone(), message.clone()],
-            vec![3, 4, 5],
-        ),
-        // One that was not told.
-        (
-            vec![
-                thought.clone(),
-                call.clone(),
-                message.clone(),
-                message.clone(),
-            ],
-            vec![3, 4, 5, 6],
-        ),
-        // None gets the id of another one.
-        (vec![thought.clone(), message.clone()], vec![3, 6]),
-        (
-            vec![item("x_0", "image"), thought, call, message],
-            vec![7, 8, 9, 6],
-        ),
-    ] {
-        let mut output = output;
-        told().name_output(3, &mut output);
-        let expected = expected
-            .iter()
-            .map(|number| format!("x_0_clq_{SEED}_{number}"));
-        assert_eq!(ids_of(&output), expected.collect::<Vec<_>>());
+    let indexes = |kinds: &[(&str, &str)]| {
+        let items = kinds.iter().map(|(id, kind)| item(id, kind)).collect();
+        let named = told().name_output(3, items);
+        for (index, item) in &named {
+            let theirs = if *index < 6 { "x_0" } else { kinds[3].0 };
+            assert_eq!(item["id"], format!("{theirs}_clq_{SEED}_{index}"));
+        }
+        named.iter().map(|(index, _)| *index).collect::<Vec<_>>()
+    };
+    for id in ["x_0", "y_0"] {
+        let [thought, call, message] =
+            ["reasoning", "function_call", "message"].map(|kind| (id, kind));
+        assert_eq!(indexes(&[thought, call, message]), [3, 4, 5]);
+        assert_eq!(indexes(&[thought, message]), [3, 5]);
+        assert_eq!(indexes(&[message, thought]), [5, 3]);
+        // One that was not told, and one of another type.
+        assert_eq!(indexes(&[thought, call, message, message]), [3, 4, 5, 6]);
+        assert_eq!(
+            indexes(&[thought, call, message, (id, "image")]),
+            [3, 4, 5, 6]
+        );
     }
-    // Called otherwise at the end.
-    let mut output = ["reasoning", "function_call", "message"].map(|kind| item("y_0", kind));
-    told().name_output(3, &mut output);
-    assert_eq!(
-        ids_of(&output),
-        [3, 4, 5].map(|number| format!("x_0_clq_{SEED}_{number}"))
-    );
     // An answer in one piece, and what is no item.
-    let mut output = [item("a", "message"), json!("b"), item("a", "message")];
-    ItemIds::new(SEED).name_output(0, &mut output);
+    let whole = vec![item("a", "message"), json!("b"), item("a", "message")];
+    let output = ItemIds::new(SEED).name_output(0, whole);
     let ids = [0, 2].map(|number| format!("a_clq_{SEED}_{number}"));
-    assert_eq!([&output[0]["id"], &output[2]["id"]], [&ids[0], &ids[1]]);
+    assert_eq!([&output[0].1["id"], &output[2].1["id"]], [&ids[0], &ids[1]]);
     let mut odd = ItemIds::new(SEED);
     named(&mut odd, u64::MAX, json!({"item": item("a", "message")}));
-    odd.name_output(0, &mut [item("a", "message")]);
+    let output = odd.name_output(0, vec![item("a", "message"), item("a", "message")]);
+    assert_eq!([output[0].0, output[1].0], [u64::MAX, 0]);
+}
+
+#[test]
+fn items_are_found_by_what_the_model_calls_them_before_their_order() {
+    let mut ids = ItemIds::new(SEED);
+    named(&mut ids, 0, json!({"item": item("a", "message")}));
+    named(&mut ids, 1, json!({"item": item("b", "message")}));
+    // Of this one a part was told alone.
+    named(&mut ids, 2, json!({"item_id": "c", "delta": "C"}));
+    let output = ["d", "c", "b"].map(|id| item(id, "message"));
+    let indexes = ids.name_output(0, output.to_vec());
+    let indexes = indexes.iter().map(|(index, _)| *index);
+    assert_eq!(indexes.collect::<Vec<_>>(), [0, 2, 1]);
 }

@@ -166,17 +166,24 @@ impl ResponseOut {
         self.output.insert(index, item);
     }
 
-    /// Replaces what the model has put out by what it says at its end, where that is more than the client was told.
-    pub(super) fn complete_output(&mut self, mut items: Vec<Value>) {
-        let base = self.base;
-        if let Some(ids) = &mut self.ids {
-            if self.output.range(base..).count() >= items.len() {
-                return;
+    /// Adds the items that only the model's last event has; what the client was told of the others stays. Returns, with their indexes, those of
+    /// which it was told nothing.
+    pub(super) fn complete_output(&mut self, items: Vec<Value>) -> Vec<(u64, Value)> {
+        let Some(ids) = &self.ids else {
+            self.output.retain(|index, _| *index < self.base);
+            self.output.extend((self.base..).zip(items));
+            return Vec::new();
+        };
+        let named = ids.name_output(self.base, items);
+        let (begun, mut untold): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|(index, _)| ids.has(*index));
+        for (index, item) in begun {
+            if !self.output.contains_key(&index) {
+                self.close(index, item);
             }
-            ids.name_output(base, &mut items);
         }
-        self.output.retain(|index, _| *index < base);
-        self.output.extend((base..).zip(items));
+        untold.sort_by_key(|(index, _)| *index);
+        untold
     }
 
     /// Writes an event. What is given is an object without type and number.

@@ -105,6 +105,11 @@ impl Reader {
 
     fn pass(&mut self, out: &mut ResponseOut, kind: Kind, mut event: Object) {
         let index = out.name_item(&mut event, kind == Kind::ItemAdded);
+        self.write(out, kind, event, index);
+    }
+
+    /// Writes an event about the item of this index, which is named.
+    fn write(&mut self, out: &mut ResponseOut, kind: Kind, mut event: Object, index: Option<u64>) {
         if let Some(part) = event.get_mut("part") {
             complete_part(part);
         }
@@ -148,12 +153,18 @@ pub(super) fn end(
         Some("failed" | "cancelled") => Ending::Failed,
         _ => Ending::Completed,
     };
-    // Clients read an output from the events, so that this is what is stored. A server need not tell it again, and may tell it otherwise.
+    // Clients read an output from the events, so that this is what is stored. A server need not tell it again, and may tell it otherwise. What it told
+    // in no event is told now.
     if let Some(Value::Array(mut items)) = said.remove("output")
         && !items.is_empty()
     {
         items.iter_mut().for_each(complete_item);
-        out.complete_output(items);
+        let mut reader = Reader::default();
+        for (index, item) in out.complete_output(items) {
+            for (kind, event) in unfold::item(index, &item) {
+                reader.write(out, kind, event, Some(index));
+            }
+        }
     }
     if ending == Ending::Failed && said.get("error").is_none_or(Value::is_null) {
         let error = json!({"code": "server_error", "message": "The model failed"});

@@ -15,10 +15,19 @@ use super::{
 /// The events of the output, in order, without types and numbers.
 pub(super) fn events(response: &Object) -> Vec<(ResponseEventKind, Object)> {
     let mut unfolded = Unfolded::default();
-    for (index, item) in entries(response, "output").iter().enumerate() {
+    for (index, item) in (0..).zip(entries(response, "output")) {
         if let Value::Object(item) = item {
             unfolded.item(index, item);
         }
+    }
+    unfolded.events
+}
+
+/// The events of an item, in order.
+pub(super) fn item(index: u64, item: &Value) -> Vec<(ResponseEventKind, Object)> {
+    let mut unfolded = Unfolded::default();
+    if let Value::Object(item) = item {
+        unfolded.item(index, item);
     }
     unfolded.events
 }
@@ -35,7 +44,7 @@ impl Unfolded {
         }
     }
 
-    fn item(&mut self, index: usize, item: &Object) {
+    fn item(&mut self, index: u64, item: &Object) {
         let mut begun = item.clone();
         begun.insert("status".to_owned(), json!("in_progress"));
         let kind = str_of(item, "type").unwrap_or_default();
@@ -81,7 +90,7 @@ impl Unfolded {
         );
     }
 
-    fn search(&mut self, index: usize, id: &Value, item: &Object) {
+    fn search(&mut self, index: u64, id: &Value, item: &Object) {
         let event = json!({"item_id": id, "output_index": index});
         for kind in [
             "response.file_search_call.in_progress",
@@ -94,7 +103,7 @@ impl Unfolded {
         self.push("response.file_search_call.completed", event);
     }
 
-    fn call(&mut self, index: usize, id: &Value, call: Kind, item: &Object) {
+    fn call(&mut self, index: u64, id: &Value, call: Kind, item: &Object) {
         let (delta, done) = match call {
             Kind::Function => (
                 "response.function_call_arguments.delta",
@@ -116,7 +125,7 @@ impl Unfolded {
         );
     }
 
-    fn summary(&mut self, index: usize, id: &Value, number: usize, part: &Value) {
+    fn summary(&mut self, index: u64, id: &Value, number: usize, part: &Value) {
         let text = part.get("text").and_then(Value::as_str).unwrap_or_default();
         let event = |more: Value| {
             let mut event = json!({"item_id": id, "output_index": index, "summary_index": number});
@@ -133,7 +142,7 @@ impl Unfolded {
         self.push("response.reasoning_summary_part.done", event(done));
     }
 
-    fn part(&mut self, index: usize, id: &Value, number: usize, part: &Value) {
+    fn part(&mut self, index: u64, id: &Value, number: usize, part: &Value) {
         let (field, delta, done) = match part.get("type").and_then(Value::as_str) {
             Some("refusal") => ("refusal", "response.refusal.delta", "response.refusal.done"),
             Some("reasoning_text") => (

@@ -236,6 +236,38 @@ fn events_that_are_not_known_pass_too() {
 }
 
 #[test]
+fn what_only_the_last_event_has_is_stored_beside_what_was_told() {
+    let [thought, search] = [("rs_1", "reasoning"), ("ws_1", "web_search_call")]
+        .map(|(id, kind)| json!({"id": id, "type": kind, "summary": []}));
+    let event = |kind: &str, mut more: Value| {
+        more["type"] = json!(kind);
+        more
+    };
+    for output in [json!([search]), json!([thought, search])] {
+        let response = read(
+            ModelApi::Responses,
+            &[
+                event(
+                    "response.output_item.added",
+                    json!({"output_index": 0, "item": thought}),
+                ),
+                event(
+                    "response.output_item.done",
+                    json!({"output_index": 0, "item": thought}),
+                ),
+                event(
+                    "response.completed",
+                    json!({"response": upstream_response("completed", output)}),
+                ),
+            ],
+        );
+        let stored = response.last()["response"]["output"].as_array().unwrap();
+        let ids = stored.iter().map(|item| item["id"].as_str().unwrap());
+        assert_eq!(ids.collect::<Vec<_>>(), ["rs_1_clq_7f_0", "ws_1_clq_7f_1"]);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_stream() {
     let items = json!([
         rich_items()[0], rich_items()[1], rich_items()[2],
