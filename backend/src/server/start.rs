@@ -55,17 +55,21 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::new();
     let traces = Traces::open(&config.traces)?;
     let started = tokio::select! {
-        started = open(config) => started?,
+        started = open(config) => started.map(Some),
         _ = signals.next() => {
             tracing::info!("told to stop before the start was complete");
-            return Ok(());
+            Ok(None)
         }
     };
-    let Started {
-        app,
-        listener,
-        database,
-    } = started;
+    let (app, listener, database) = match started {
+        Ok(Some(started)) => (started.app, started.listener, started.database),
+        not_started => {
+            if let Some(traces) = traces {
+                let _ = timeout(LAST_WORDS, traces.close()).await;
+            }
+            return not_started.map(|_| ());
+        }
+    };
     let store = app.store.clone();
     let end = serve_and_drain(&app, listener, &mut signals).await?;
     let closing = async {
