@@ -54,7 +54,8 @@ on_each_database!(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_too_much_of_a_busy_quota_hears_so() {
-    let node = start(&TestDatabase::sqlite()).await;
+    let database = TestDatabase::sqlite();
+    let node = start(&database).await;
     let quota = quota(&node, 1_000_000).await;
     // Each answer takes a few transactions, of which each has one reservation of everybody: no time, which a slow machine would exceed.
     let most = 10_000;
