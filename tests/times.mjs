@@ -3,41 +3,43 @@
 //   node tests/times.mjs measure RUN   notes how fast the machine is
 //   node tests/times.mjs print RUN     prints the table of parts, and the slowest tests
 //   node tests/times.mjs grown RUN     prints the parts that have grown, one on each line
+//   node tests/times.mjs retried RUN   prints the tests that passed at their second attempt, one on each line
 //   node tests/times.mjs write RUN     writes tests/times.json
 //
 // RUN is a folder with a file NAME.time for each part: seconds by the clock, of its processes, and of the system for them; a report
 // tests.*.xml of each run of native tests; and a file `slowness`: how many times longer this machine takes than the one of the table.
 
+import { spawnSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 const TABLE = path.join(import.meta.dirname, "times.json");
 
-/** A part has grown when it takes this many times the processor time of the table, and at least so many seconds more. */
+/**
+ * A part has grown when it takes this many times the processor time that the table and the speed of the machine let expect, and at least so many
+ * seconds more.
+ */
 const GROWTH = 1.2;
 const LEAST_SECONDS = 15;
+
+/** The parts that compile: what they take depends on what is there already. */
+const COMPILES = ["build", "lint", "docs"];
 
 const SLOWEST = 40;
 
 const [what, run] = process.argv.slice(2);
 
-/** What one processor computes in about a second; the memory that it needs fits in its caches. */
-function compute() {
-  const numbers = new Uint32Array(1 << 14);
-  for (let round = 0; round < 20_000; round += 1) {
-    for (let at = 0; at < numbers.length; at += 1) numbers[at] = (Math.imul(numbers[at], 1_664_525) + at + round) >>> (round & 3);
-  }
-  return numbers[7];
-}
-
-/** The processor time of that in seconds, the least of three. */
+/**
+ * How long ten starts of a program take, in seconds, the least of several: it reads files, maps and touches memory and computes, as tests do,
+ * most of which start processes.
+ */
 function yardstick() {
-  const times = [1, 2, 3].map(() => {
-    const begin = process.cpuUsage();
-    compute();
-    return process.cpuUsage(begin).user / 1e6;
+  const rounds = [1, 2, 3, 4, 5].map(() => {
+    const begin = performance.now();
+    for (let starts = 0; starts < 10; starts += 1) spawnSync(process.execPath, ["-e", "0"]);
+    return (performance.now() - begin) / 1e3;
   });
-  return Math.min(...times);
+  return Math.min(...rounds);
 }
 
 const slowness = () => Number(readFileSync(path.join(run, "slowness"), "utf8"));
@@ -60,22 +62,38 @@ function table() {
   }
 }
 
-/** Each test of a report of the runner: its name and how long it took, the attempts before the last one included. */
+/** Each test of a report of the runner: its name, how long it took, the attempts before the last one included, and whether one of those failed. */
 function tests(report) {
   const attribute = (text, name) => text.match(new RegExp(`\\s${name}="([^"]*)"`))?.[1];
-  const cases = readFileSync(report, "utf8").matchAll(/<testcase\s[^>]*>/g);
-  return [...cases].map(([text]) => ({
+  const cases = readFileSync(report, "utf8").split(/(?=<testcase\s)/).slice(1);
+  return cases.map((text) => ({
     name: `${attribute(text, "classname")} ${attribute(text, "name")}`,
     seconds: Number(attribute(text, "time")),
+    isRetried: text.includes("<flakyFailure"),
   }));
 }
+
+const allTests = () => reports().flatMap((report) => tests(path.join(run, report)));
 
 const reports = () => readdirSync(run).filter((name) => /^tests\..*xml$/.test(name));
 
 const seconds = (number) => number.toFixed(0).padStart(7);
 
-/** Processor time of a part of the table on this machine; `undefined` for a part that it does not have. */
-const expected = (name) => table().parts[name]?.processor * slowness() || undefined;
+/**
+ * How many times the processor time of the table the parts of this run take, by the median of those that do not compile: a better measure of the
+ * machine than any yardstick, where there are enough of them.
+ */
+function pace() {
+  const known = table().parts;
+  const ratios = parts()
+    .filter(({ name }) => known[name] && !COMPILES.includes(name) && known[name].processor > LEAST_SECONDS)
+    .map(({ name, processor }) => processor / known[name].processor)
+    .toSorted((a, b) => a - b);
+  return ratios.length < 3 ? slowness() : ratios[Math.floor(ratios.length / 2)];
+}
+
+/** The processor time that a part is expected to take in this run; `undefined` for a part that the table does not have. */
+const expected = (name) => table().parts[name]?.processor * pace() || undefined;
 
 const commands = {
   measure() {
@@ -85,13 +103,13 @@ const commands = {
   },
 
   print() {
-    console.log(`this machine takes ${slowness().toFixed(2)} times as long as that of tests/times.json\n`);
-    console.log("part           clock      processor  of the table");
+    console.log(`this machine takes ${slowness().toFixed(2)} times as long as that of tests/times.json for starting programs, ${pace().toFixed(2)} times for the parts\n`);
+    console.log("part           clock      processor  of what is expected");
     for (const { name, wall, processor } of parts().toSorted((a, b) => b.wall - a.wall)) {
       const before = expected(name) ? `${((100 * processor) / expected(name)).toFixed(0)} %` : "new";
       console.log(`${name.padEnd(12)}${seconds(wall)} s ${seconds(processor)} s      ${before.padStart(6)}`);
     }
-    const all = reports().flatMap((report) => tests(path.join(run, report))).toSorted((a, b) => b.seconds - a.seconds);
+    const all = allTests().toSorted((a, b) => b.seconds - a.seconds);
     if (all.length === 0) return;
     console.log(`\nthe slowest of ${all.length} native tests`);
     for (const { name, seconds } of all.slice(0, SLOWEST)) console.log(`${seconds.toFixed(1).padStart(7)} s ${name}`);
@@ -100,10 +118,14 @@ const commands = {
   grown() {
     for (const { name, processor } of parts()) {
       const before = expected(name);
-      if (before === undefined || processor < before * GROWTH || processor < before + LEAST_SECONDS) continue;
+      if (COMPILES.includes(name) || before === undefined || processor < before * GROWTH || processor < before + LEAST_SECONDS) continue;
       const times = (processor / before).toFixed(1);
-      console.log(`${name} took ${times} times the processor time of tests/times.json: ${processor.toFixed(0)} s`);
+      console.log(`${name} took ${times} times the processor time that is expected by tests/times.json: ${processor.toFixed(0)} s`);
     }
+  },
+
+  retried() {
+    for (const { name, isRetried } of allTests()) if (isRetried) console.log(`unit: run twice, since it failed once: ${name}`);
   },
 
   write() {

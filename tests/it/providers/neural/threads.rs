@@ -68,19 +68,10 @@ fn own_niceness() -> i64 {
     threads()[&std::process::id()].niceness
 }
 
-/// Ten seconds of speech, by one who repeats a sentence.
-fn long_utterance() -> Utterance {
-    utterance(recording("goforward.raw").repeat(6), Some("en"))
-}
-
-async fn hear(providers: &Providers) {
-    for _ in 0..3 {
-        providers
-            .transcriber
-            .transcribe(long_utterance())
-            .await
-            .unwrap();
-    }
+/// Has speech of this many times two seconds understood, by one who repeats a sentence.
+async fn hear(providers: &Providers, times: usize) {
+    let said = utterance(recording("goforward.raw").repeat(times), Some("en"));
+    providers.transcriber.transcribe(said).await.unwrap();
 }
 
 #[tokio::test]
@@ -89,7 +80,7 @@ async fn models_compute_with_little_weight_for_the_scheduler() {
     let providers = with_threads(1);
     let least = (here + NICENESS).min(19);
     let of_runtime = |thread: &Thread| thread.name.starts_with("rten");
-    let hearing = busy_in(hear(&providers)).await;
+    let hearing = busy_in(hear(&providers, 6)).await;
     let speaking = busy_in(async {
         speak(&providers, say(&"This is spoken to its end. ".repeat(4))).await;
     });
@@ -109,7 +100,7 @@ async fn models_compute_with_little_weight_for_the_scheduler() {
 async fn two_answers_are_computed_side_by_side_by_two_threads() {
     let providers = with_threads(2);
     let busy = busy_in(async {
-        tokio::join!(hear(&providers), hear(&providers));
+        tokio::join!(hear(&providers, 6), hear(&providers, 6));
     })
     .await;
     let computing: Vec<_> = busy
@@ -141,7 +132,7 @@ async fn threads_are_as_many_as_those_of_the_pool_twice_over_and_end_with_it() {
     // Those of the runtime for loading stay; those who loaded end, a moment later.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let loading = of_models().len() - 3;
-    let all = (0..6).map(|_| hear(&providers));
+    let all = (0..6).map(|_| hear(&providers, 1));
     join_all(all).await;
     assert_eq!(of_models().len(), loading + 2 * 3, "{:?}", of_models());
     drop(providers);
