@@ -21,7 +21,7 @@ const AREAS = {
   "colloquy-digitize": ["documents"],
   "colloquy-extract": ["documents"],
   "colloquy-formats": ["text", "speech"],
-  "colloquy-generation": ["text", "characters", "bases::embeddings"],
+  "colloquy-generation": ["text", "bases::embeddings"],
   "colloquy-http": ["http", "front", "input"],
   "colloquy-index": ["bases::searching"],
   "colloquy-knowledge": ["bases::searching"],

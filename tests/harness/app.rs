@@ -1,14 +1,10 @@
 //! A server on an ephemeral port, with the database, the clock and the doubles of its test.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
-use axum::extract::FromRequestParts as _;
 use colloquy::{
     App, Config,
-    accounts::quotas::{Quota, QuotaCaller},
     clock::{Clock, ManualClock},
-    config::Secret,
-    http::ApiError,
     jobs,
     kernel::Base,
     node::DataFolder,
@@ -16,17 +12,15 @@ use colloquy::{
     server,
     store::Executor as _,
 };
-use futures_util::stream;
-use jiff::Timestamp;
-use reqwest::{Body, Method, RequestBuilder, StatusCode, multipart::Part};
-use serde_json::{Value, json};
-use support::clock::WrongClock;
+use futures_util::{FutureExt as _, future::BoxFuture, stream};
+use reqwest::{Body, Method, RequestBuilder, multipart::Part};
+use serde_json::Value;
+use support::clock::{WrongClock, manual};
+pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota};
+use test_routes::{Answers, TestClient, settings};
 use tokio::task::JoinHandle;
 
 use crate::{TestDatabase, doubles::Doubles, eventually, process::binary};
-
-/// The admin key of test servers.
-pub const ADMIN_KEY: &str = "admin-key-of-the-tests";
 
 /// Settings of the worker that make tests quick.
 pub fn quick() -> jobs::Settings {
@@ -52,8 +46,7 @@ impl TestAppBuilder {
     /// Time stands still until [`TestApp::advance`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
-        let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
-        self.clock(Arc::new(ManualClock::new(now)))
+        self.clock(manual())
     }
 
     /// Time is what this clock says, which others may share.
@@ -148,11 +141,16 @@ impl TestAppBuilder {
                 .expect("the worker starts");
         }
         let server = tokio::spawn(server::serve(app.clone(), listener));
+        let http = client();
         TestApp {
             app,
             address,
             doubles,
-            http: client(),
+            client: TestClient::new(Listener {
+                http: http.clone(),
+                address,
+            }),
+            http,
             manual,
             _database: database,
             server: Some(server),
@@ -160,7 +158,8 @@ impl TestAppBuilder {
     }
 }
 
-/// A running server. Dropping it tells the server to stop; [`TestApp::stop`] waits for it.
+/// A running server, which is asked by way of the [`TestClient`] that this derefs to. Dropping it tells the server to stop; [`TestApp::stop`] waits
+/// for it.
 pub struct TestApp {
     /// The server's parts.
     pub app: App,
@@ -170,88 +169,49 @@ pub struct TestApp {
     pub doubles: Doubles,
     /// A client without any key.
     pub http: reqwest::Client,
+    client: TestClient,
     manual: Option<Arc<ManualClock>>,
     _database: TestDatabase,
     server: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
-/// A partner and its first key.
-#[derive(Debug, Clone)]
-pub struct TestPartner {
-    /// The identifier.
-    pub id: String,
-    /// The key.
-    pub key: String,
-}
+impl Deref for TestApp {
+    type Target = TestClient;
 
-/// A quota and its key.
-#[derive(Debug, Clone)]
-pub struct TestQuota {
-    /// Where the API has it.
-    pub path: String,
-    /// The key.
-    pub key: String,
-}
-
-impl TestQuota {
-    /// The quota as this server's handlers get it.
-    pub async fn caller(&self, app: &App) -> Result<Arc<Quota>, ApiError> {
-        let request = axum::http::Request::get("/").header("x-api-key", &self.key);
-        let (mut parts, ()) = request.body(()).expect("a request").into_parts();
-        let caller = QuotaCaller::from_request_parts(&mut parts, app).await;
-        caller.map(|QuotaCaller(quota)| quota)
+    fn deref(&self) -> &TestClient {
+        &self.client
     }
 }
 
-/// An answer, read in full.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: reqwest::header::HeaderMap,
-    /// The body as text.
-    pub text: String,
+/// A server that listens.
+struct Listener {
+    http: reqwest::Client,
+    address: SocketAddr,
 }
 
-impl Answer {
-    /// The body as JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text)
-            .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text))
-    }
-
-    /// A header as text, empty when it is missing.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    }
-
-    /// The body as JSON, after a look at the status.
-    #[track_caller]
-    pub fn expect(&self, status: u16) -> Value {
-        assert_eq!(self.status.as_u16(), status, "{}", self.text);
-        if self.text.is_empty() {
-            return Value::Null;
+impl Answers for Listener {
+    fn answer(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> BoxFuture<'static, Answer> {
+        let url = format!("http://{}{path}", self.address);
+        let mut request = self.http.request(method, url).header("x-api-key", key);
+        if !body.is_null() {
+            request = request.json(&body);
         }
-        self.json()
+        send(request).boxed()
     }
 }
 
 impl TestApp {
     /// A server on this database, which others may use too, with the settings of tests.
     pub fn builder(database: &TestDatabase) -> TestAppBuilder {
-        let mut config = Config {
-            admin_key: Some(Secret::new(ADMIN_KEY)),
-            store: database.config(),
-            ..Config::default()
-        };
+        let mut config = settings(database);
         config.http.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.http.drain_seconds = 5;
-        // Tests ask for a state far more often than a partner would.
-        config.limits.request_burst = 100_000;
         TestAppBuilder {
             database: database.clone(),
             config,
@@ -324,99 +284,6 @@ impl TestApp {
     /// A request without a key.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.url(path))
-    }
-
-    /// Sends a request with a key and, unless it is null, a JSON body.
-    pub async fn call(&self, key: &str, method: Method, path: &str, body: Value) -> Answer {
-        let mut request = self.request(method, path).header("x-api-key", key);
-        if !body.is_null() {
-            request = request.json(&body);
-        }
-        send(request).await
-    }
-
-    /// `GET` with a key.
-    pub async fn get(&self, key: &str, path: &str) -> Answer {
-        self.call(key, Method::GET, path, Value::Null).await
-    }
-
-    /// `POST` of JSON with a key.
-    pub async fn post(&self, key: &str, path: &str, body: Value) -> Answer {
-        self.call(key, Method::POST, path, body).await
-    }
-
-    /// `PUT` of JSON with a key.
-    pub async fn put(&self, key: &str, path: &str, body: Value) -> Answer {
-        self.call(key, Method::PUT, path, body).await
-    }
-
-    /// `DELETE` with a key.
-    pub async fn delete(&self, key: &str, path: &str) -> Answer {
-        self.call(key, Method::DELETE, path, Value::Null).await
-    }
-
-    /// Makes a partner through the API.
-    pub async fn partner(&self, id: &str) -> TestPartner {
-        let made = self
-            .post(ADMIN_KEY, &format!("/api/partners/{id}"), json!({}))
-            .await
-            .expect(201);
-        TestPartner {
-            id: id.to_owned(),
-            key: made["api_key"].as_str().expect("a key").to_owned(),
-        }
-    }
-
-    /// Makes the partners `acme` and `other`, each with the character `ada`.
-    pub async fn acme_and_other(&self) -> (TestPartner, TestPartner) {
-        let (acme, other) = (self.partner("acme").await, self.partner("other").await);
-        for partner in [&acme, &other] {
-            let parameters = json!({"ship": "a boat"});
-            self.character(
-                partner,
-                "ada",
-                "You are Ada, a pilot of {{ ship }}.",
-                parameters,
-            )
-            .await;
-        }
-        (acme, other)
-    }
-
-    /// Makes a key of a partner through the API; `body` as the interface takes it.
-    pub async fn key(&self, partner: &str, body: Value) -> Value {
-        self.post(ADMIN_KEY, &format!("/api/keys/{partner}"), body)
-            .await
-            .expect(201)
-    }
-
-    /// Makes a quota of a partner through the API; `body` as the interface takes it.
-    pub async fn quota(&self, partner: &TestPartner, body: Value) -> TestQuota {
-        let path = format!("/api/quotas/{}", partner.id);
-        let made = self.post(&partner.key, &path, body).await.expect(201);
-        let id = made["id"].as_str().expect("an id");
-        TestQuota {
-            path: format!("{path}/{id}"),
-            key: made["api_key"].as_str().expect("a key").to_owned(),
-        }
-    }
-
-    /// Saves a character through the API.
-    pub async fn character(
-        &self,
-        partner: &TestPartner,
-        name: &str,
-        personality: &str,
-        parameters: Value,
-    ) -> Value {
-        let body = json!({"name": name, "personality": personality, "parameters": parameters});
-        self.post(
-            &partner.key,
-            &format!("/api/characters/{}", partner.id),
-            body,
-        )
-        .await
-        .expect(201)
     }
 
     /// Tells the server to stop and waits until it has.

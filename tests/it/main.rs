@@ -11,7 +11,6 @@ mod accounts;
 mod bodies;
 mod calls;
 mod calls_recovery;
-mod characters;
 mod clients;
 mod commits;
 mod config;

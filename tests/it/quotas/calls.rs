@@ -1,11 +1,14 @@
 //! Calls that a quota pays for.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use colloquy::{accounts::ledger, calls, clock::ManualClock, node};
-use harness::{TestAppBuilder, app::TestPartner};
-
-use super::*;
+use harness::{
+    TestApp, TestAppBuilder, TestDatabase,
+    app::{ADMIN_KEY, TestPartner, TestQuota},
+    on_both_databases,
+};
+use serde_json::{Value, json};
 
 const CALLS: &str = "/v2/calls";
 

@@ -1,10 +1,16 @@
-//! Clocks of machines that are wrong.
+//! Clocks of tests.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use colloquy_base::clock::{Clock, SystemClock};
+use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
+
+/// A clock that shows 2026-01-02T03:04:05Z until it is moved.
+pub fn manual() -> Arc<ManualClock> {
+    let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
+    Arc::new(ManualClock::new(now))
+}
 
 /// The clock of a machine that is wrong by so much; the database's is right.
 #[derive(Debug)]

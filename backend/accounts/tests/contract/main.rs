@@ -1,5 +1,5 @@
-//! What quotas, their ledger and the storage of partners do on both databases: limits under concurrency and over nodes, usage, budgets, lost
-//! processes, failing databases.
+//! What partners, keys, quotas, their ledger and the storage of partners do on both databases: limits under concurrency and over nodes, usage, budgets,
+//! lost processes, failing databases, and what the routes answer.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,13 +12,14 @@ mod failures;
 mod late;
 mod limits;
 mod quota_changes;
+mod routes;
 mod texts;
 mod usage;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use colloquy_accounts::{
-    Accounts, Directory, PartnerId, Tenant,
+    Accounts, PartnerId, Tenant,
     ledger::{self, Amounts, Limits, Measure, Outcome, Period, Reservation, UsageContext},
     partners::{self, PartnerChange},
     quotas::{self, Quota, QuotaChange, QuotaKind},
@@ -26,33 +27,14 @@ use colloquy_accounts::{
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use colloquy_config::Config;
 use colloquy_http::ApiError;
-use colloquy_kernel::{Base, Kernel, node::DataFolder};
+use colloquy_kernel::Base;
 use colloquy_store::Executor as _;
 use serde_json::Value;
-use support::{TestDatabase, eventually, on_each_database};
+use support::{TestDatabase, clock::manual, eventually, on_each_database};
+use test_routes::TestNode;
 use tokio::task::JoinSet;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// A node whose ledger runs until this is dropped, without a server.
-struct TestNode {
-    accounts: Accounts,
-}
-
-impl Deref for TestNode {
-    type Target = Accounts;
-
-    fn deref(&self) -> &Accounts {
-        &self.accounts
-    }
-}
-
-impl Drop for TestNode {
-    fn drop(&mut self) {
-        self.accounts.kernel.shutdown.cancel();
-        self.accounts.ledger.close();
-    }
-}
 
 /// Settings of the node of this name.
 fn config(database: &TestDatabase, name: &str) -> Config {
@@ -72,18 +54,7 @@ async fn start_as(database: &TestDatabase, name: &str) -> TestNode {
 
 /// Starts a node with settings and a clock of its own.
 async fn start_by(config: Config, clock: Arc<dyn Clock>) -> TestNode {
-    let store = config.store.open().await.unwrap();
-    let folder = DataFolder::claim(&config.store, &*clock).await.unwrap();
-    let base = Base::new(config, store, clock);
-    let kernel = Kernel::open(base.clone(), folder).await.unwrap();
-    let accounts = Accounts::open(kernel, Directory::new(base, Vec::new())).await;
-    let accounts = accounts.unwrap();
-    ledger::start(&accounts).await.unwrap();
-    TestNode { accounts }
-}
-
-fn manual() -> Arc<ManualClock> {
-    Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()))
+    TestNode::start(config, clock, Vec::new()).await
 }
 
 fn about(request_id: &str) -> UsageContext {

@@ -1,18 +1,10 @@
 //! Databases whose measures were columns: what was counted goes on.
 
-use std::sync::Arc;
-
-use colloquy::{
-    accounts::ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext},
-    clock::ManualClock,
-    store::{Executor as _, Store},
-};
-use harness::{
-    TestApp, TestDatabase,
-    app::{ADMIN_KEY, TestQuota},
-};
-use serde_json::{Value, json};
+use colloquy_accounts::ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext};
+use colloquy_store::Store;
 use support::earlier::{migrate_as_before, migrations, run};
+
+use super::*;
 
 const QUOTAS: &str = "/api/quotas/acme";
 const BUSY: &str = "00000000000000000000000000000001";
@@ -114,12 +106,12 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         let store = database.config().open().await.unwrap();
         migrate_as_before(&store, &migrations()[..15]).await;
         fill(&store).await;
+        store.migrate().await.unwrap();
         store.db().close().await;
-        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let app = TestApp::builder(&database).clock(clock).start().await;
-        let store = &app.app.store;
+        let app = start_by(builder(&database).manual_clock()).await;
+        let store = &app.state.store;
 
-        // What the node left that is gone was settled at its bound when the server started; the call goes on.
+        // What the node left that is gone was settled at its bound when this one started; the call goes on.
         let path = format!("{QUOTAS}/{BUSY}");
         let measures = ["tokens", "dollars", "characters", "seconds"];
         let busy = app.get(ADMIN_KEY, &path).await.expect(200);
@@ -173,10 +165,10 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         );
 
         // The call ends.
-        let transaction = app.app.store.begin().await.unwrap();
+        let transaction = store.begin().await.unwrap();
         let used = Amounts::default().with(Measure::Seconds, 42);
         let used = DetachedUsage::Used(used, Outcome::Completed);
-        ledger::settle_kept(&app.app, &transaction, "call", used)
+        ledger::settle_kept(&app.state, &transaction, "call", used)
             .await
             .unwrap();
         transaction.commit().await.unwrap();
@@ -246,7 +238,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
             path: path.clone(),
             key,
         };
-        let caller = quota.caller(&app.app).await.unwrap();
+        let caller = quota.caller(&app.state).await.unwrap();
         let reserve = async |tokens: u64| {
             let about = UsageContext {
                 endpoint: "calls",
@@ -255,7 +247,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
                 request_id: "r".to_owned(),
             };
             let bound = Amounts::default().with(Measure::Tokens, tokens);
-            app.app.ledger.reserve(&caller, bound, about).await
+            app.state.ledger.reserve(&caller, bound, about).await
         };
         reserve(601).await.unwrap_err();
         drop(reserve(600).await.unwrap());
@@ -275,6 +267,5 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         for table in ["quota_amounts", "usage_days"] {
             assert_eq!(rows(table).await.unwrap(), 0, "{table}");
         }
-        app.stop().await;
     }
 }

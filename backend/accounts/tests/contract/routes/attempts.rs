@@ -1,14 +1,17 @@
 //! Wrong keys: how often they may be tried, and from where.
 
+use tokio::task::JoinSet;
+
 use super::*;
 
-on_both_databases!(
+on_each_database!(
     who_guesses_keys_is_refused_before_the_database_is_asked,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.attempts_per_minute = 2;
-        config.http.trusted_proxies = 1;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.attempts_per_minute = 2;
+            config.http.trusted_proxies = 1;
+        });
+        let app = start_by(builder).await;
         let acme = app.partner("acme").await;
         let new = app.key("acme", json!({})).await;
         let quota = app.quota(&acme, json!({"kinds": ["call"]})).await;
@@ -45,38 +48,36 @@ on_both_databases!(
 );
 
 // Nobody knows any of the keys when all of them come, as after a restart.
-on_both_databases!(
-    many_clients_behind_one_address_begin_at_once,
-    |builder| builder.config(|config| config.limits.attempts_per_minute = 2),
-    |app| {
-        let acme = app.partner("acme").await;
-        let mut requests = Vec::new();
-        for nth in 0..16 {
-            let key = app.key("acme", json!({})).await;
-            let quota = app.quota(&acme, json!({"kinds": ["call"]})).await;
-            let me = app.request(Method::GET, "/api/auth/me");
-            let call = app.request(Method::GET, "/v2/calls/none");
-            let (request, key, status) = match nth % 2 {
-                0 => (me, key["api_key"].as_str().unwrap(), 200),
-                _ => (call, quota.key.as_str(), 404),
-            };
-            requests.push((request.header("x-api-key", key), status));
-        }
-        let mut asked = JoinSet::new();
-        for (request, status) in requests {
-            asked.spawn(async move { send(request).await.expect(status) });
-        }
-        asked.join_all().await;
+on_each_database!(many_clients_behind_one_address_begin_at_once, |database| {
+    let builder = builder(&database).config(|config| config.limits.attempts_per_minute = 2);
+    let app = start_by(builder).await;
+    let acme = app.partner("acme").await;
+    let mut requests = Vec::new();
+    for nth in 0..16 {
+        let key = app.key("acme", json!({})).await;
+        let quota = app.quota(&acme, json!({"kinds": ["call"]})).await;
+        let me = app.request(Method::GET, "/api/auth/me");
+        let call = app.request(Method::GET, "/v2/calls/none");
+        let (request, key, status) = match nth % 2 {
+            0 => (me, key["api_key"].as_str().unwrap(), 200),
+            _ => (call, quota.key.as_str(), 404),
+        };
+        requests.push((request.header("x-api-key", key), status));
     }
-);
+    let mut asked = JoinSet::new();
+    for (request, status) in requests {
+        asked.spawn(async move { send(request).await.expect(status) });
+    }
+    asked.join_all().await;
+});
 
 // Who waits for a guess to be looked up does not get the guess's place.
-on_both_databases!(
+on_each_database!(
     guesses_at_once_ask_the_database_no_more_often_than_allowed,
-    |builder| builder
-        .manual_clock()
-        .config(|config| config.limits.attempts_per_minute = 4),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock();
+        let builder = builder.config(|config| config.limits.attempts_per_minute = 4);
+        let app = start_by(builder).await;
         let mut guesses = JoinSet::new();
         for nth in 0..64 {
             let (prefix, path) = match nth % 2 {

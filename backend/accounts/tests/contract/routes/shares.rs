@@ -1,19 +1,21 @@
 //! The share of a publishable key's rate that one network has.
 
+use test_routes::{Answer, TestPartner};
+
 use super::*;
 
 const PAGE: &str = "https://www.example.com";
 
-/// A character of `acme`, and a publishable key to place calls to it.
-async fn page(app: &TestApp) -> (harness::app::TestPartner, String) {
-    let (acme, _) = app.acme_and_other().await;
+/// The partner `acme`, and a publishable key of it to place calls with.
+async fn page(app: &TestRoutes<Accounts>) -> (TestPartner, String) {
+    let acme = app.partner("acme").await;
     let page = json!({"kind": "publishable", "allowed_origins": [PAGE]});
     let page = app.key("acme", page).await;
     (acme, page["api_key"].as_str().unwrap().to_owned())
 }
 
 /// Places a call from an address, as the proxy tells it.
-async fn place(app: &TestApp, key: &str, address: &str) -> harness::app::Answer {
+async fn place(app: &TestRoutes<Accounts>, key: &str, address: &str) -> Answer {
     let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
     let request = app.request(Method::POST, "/v2/calls").json(&call);
     let request = request.header("x-api-key", key).header("origin", PAGE);
@@ -23,20 +25,21 @@ async fn place(app: &TestApp, key: &str, address: &str) -> harness::app::Answer 
 }
 
 /// Refused, and for how many seconds.
-fn refused(answer: &harness::app::Answer) -> &str {
+fn refused(answer: &Answer) -> &str {
     let error = answer.expect(429);
     assert_eq!(error["error"]["code"], "RATE_LIMITED", "{error}");
     answer.header("retry-after")
 }
 
-on_both_databases!(
+on_each_database!(
     one_visitor_of_a_page_leaves_the_rate_of_its_key_to_others,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 40;
-        config.http.trusted_proxies = 1;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.requests_per_minute = 60;
+            config.limits.request_burst = 40;
+            config.http.trusted_proxies = 1;
+        });
+        let app = start_by(builder).await;
         let (acme, key) = page(&app).await;
         let place = async |address: &str| place(&app, &key, address).await;
         for _ in 0..10 {
@@ -77,14 +80,15 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     visitors_whose_address_a_proxy_does_not_tell_share_a_network,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 40;
-        config.http.trusted_proxies = 1;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.requests_per_minute = 60;
+            config.limits.request_burst = 40;
+            config.http.trusted_proxies = 1;
+        });
+        let app = start_by(builder).await;
         let (_, key) = page(&app).await;
         let entries = ["junk", "unknown", "\"junk\"", "", "unix:"];
         for entry in entries.iter().cycle().take(10) {
@@ -110,12 +114,12 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     one_visitor_of_a_page_leaves_the_rate_of_its_partner_to_others,
-    |builder| builder
-        .manual_clock()
-        .config(|config| config.http.trusted_proxies = 1),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock();
+        let builder = builder.config(|config| config.http.trusted_proxies = 1);
+        let app = start_by(builder).await;
         let (acme, key) = page(&app).await;
         let settings = json!({"settings": {"requests_per_minute": 40}});
         app.put(ADMIN_KEY, "/api/partners/acme", settings)
@@ -142,13 +146,14 @@ on_both_databases!(
 );
 
 // The connections come from an address that is not public, as those of a proxy in front of the server do.
-on_both_databases!(
+on_each_database!(
     visitors_behind_a_proxy_that_is_not_trusted_have_the_whole_rate,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 40;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.requests_per_minute = 60;
+            config.limits.request_burst = 40;
+        });
+        let app = start_by(builder).await;
         let (_, key) = page(&app).await;
         for _ in 0..40 {
             place(&app, &key, "9.9.9.9").await.expect(200);
@@ -157,14 +162,15 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     one_line_of_ipv6_leaves_half_of_the_rate_to_others,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 40;
-        config.http.trusted_proxies = 1;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.requests_per_minute = 60;
+            config.limits.request_burst = 40;
+            config.http.trusted_proxies = 1;
+        });
+        let app = start_by(builder).await;
         let (_, key) = page(&app).await;
         let place = async |address: &str| place(&app, &key, address).await;
         for network in ["2001:db8:1:200::1", "2001:db8:1:2ff::1"] {
@@ -181,15 +187,16 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     the_settings_say_how_large_the_share_of_a_network_is,
-    |builder| builder.manual_clock().config(|config| {
-        config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 40;
-        config.limits.networks_per_key = 1;
-        config.http.trusted_proxies = 1;
-    }),
-    |app| {
+    |database| {
+        let builder = builder(&database).manual_clock().config(|config| {
+            config.limits.requests_per_minute = 60;
+            config.limits.request_burst = 40;
+            config.limits.networks_per_key = 1;
+            config.http.trusted_proxies = 1;
+        });
+        let app = start_by(builder).await;
         let (_, key) = page(&app).await;
         for host in 0..40 {
             let address = format!("2001:db8:1:2::{host}");
