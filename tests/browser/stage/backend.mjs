@@ -77,6 +77,8 @@ export class Backend {
       // The receiver of the tests is on this machine, with a certificate of an authority that nobody else knows.
       COLLOQUY_FETCH_ALLOW_PRIVATE: "true",
       COLLOQUY_FETCH_CA_FILE: path.join(folder, "tls/ca.pem"),
+      // It takes a second of a processor to say that it is there.
+      COLLOQUY_KNOWLEDGE_YT_DLP: "/no/such/program",
       ...settings,
     });
     try {
