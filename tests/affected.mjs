@@ -15,7 +15,7 @@ const lines = (program, ...args) =>
 
 /** What tests of whole servers look at of a package, where their name is not that of the package. */
 const AREAS = {
-  "colloquy-accounts": ["accounts", "quotas", "ledger"],
+  "colloquy-accounts": ["accounts", "ledger"],
   "colloquy-blobs": ["bases::storage", "store"],
   "colloquy-calls": ["calls", "calls_recovery"],
   "colloquy-digitize": ["documents"],
@@ -28,6 +28,7 @@ const AREAS = {
   "colloquy-observability": ["logs", "traces"],
   "colloquy-voice": ["media"],
   "colloquy-transport": ["media"],
+  "colloquy-webhooks": ["calls_recovery"],
 };
 
 /** What is looked at of a change that reaches every test: a whole path through each system. */

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use colloquy::{
     App, Config,
-    clock::{Clock, ManualClock},
+    clock::{Clock, ManualClock, SystemClock},
     jobs,
     kernel::Base,
     node::DataFolder,
@@ -15,28 +15,18 @@ use colloquy::{
 use futures_util::{FutureExt as _, future::BoxFuture, stream};
 use reqwest::{Body, Method, RequestBuilder, multipart::Part};
 use serde_json::Value;
-use support::clock::{WrongClock, manual};
-pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota};
-use test_routes::{Answers, TestClient, settings};
+use support::clock::manual;
+pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota, quick};
+use test_routes::{Answers, TestClient, settings, works_off};
 use tokio::task::JoinHandle;
 
-use crate::{TestDatabase, doubles::Doubles, eventually, process::binary};
-
-/// Settings of the worker that make tests quick.
-pub fn quick() -> jobs::Settings {
-    jobs::Settings {
-        poll: Duration::from_millis(20),
-        grace: Duration::from_millis(50),
-        ..jobs::Settings::default()
-    }
-}
+use crate::{TestDatabase, doubles::Doubles, process::binary};
 
 /// Sets a server up.
 pub struct TestAppBuilder {
     database: TestDatabase,
     config: Config,
     manual: Option<Arc<ManualClock>>,
-    wrong_by: i64,
     doubles: Doubles,
     providers: Option<Providers>,
     worker: Option<jobs::Settings>,
@@ -53,13 +43,6 @@ impl TestAppBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<ManualClock>) -> Self {
         self.manual = Some(clock);
-        self
-    }
-
-    /// Makes the clock of this node's machine wrong by so many seconds.
-    #[must_use]
-    pub fn wrong_by(mut self, seconds: i64) -> Self {
-        self.wrong_by = seconds;
         self
     }
 
@@ -115,7 +98,7 @@ impl TestAppBuilder {
             .unwrap_or_else(|| self.doubles.providers(&self.config));
         let clock: Arc<dyn Clock> = match self.manual {
             Some(manual) => manual,
-            None => Arc::new(WrongClock::by_seconds(self.wrong_by)),
+            None => Arc::new(SystemClock),
         };
         let folder = DataFolder::claim(&self.config.store, &*clock);
         let folder = folder.await.expect("the data folder");
@@ -216,7 +199,6 @@ impl TestApp {
             database: database.clone(),
             config,
             manual: None,
-            wrong_by: 0,
             doubles: Doubles::default(),
             providers: None,
             worker: Some(jobs::Settings::default()),
@@ -234,14 +216,7 @@ impl TestApp {
 
     /// Waits until no job of this kind is queued or runs: nothing more comes of what was asked for.
     pub async fn works_off(&self, kind: &str) {
-        let db = self.app.store.db();
-        let open = format!(
-            "SELECT COUNT(*) FROM work WHERE kind = '{kind}' AND state IN ('queued', 'running')"
-        );
-        eventually("no job is left", async || {
-            db.fetch_count(open.clone()).await.expect("a number") == 0
-        })
-        .await;
+        works_off(&self.app.store, kind).await;
     }
 
     /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its

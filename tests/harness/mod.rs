@@ -11,12 +11,10 @@
 pub mod app;
 pub mod client;
 pub mod disk;
-pub mod doubles;
 pub mod lost_commits;
 pub mod namespaces;
 pub mod neural;
 pub mod process;
-pub mod receiver;
 pub mod sounds;
 pub mod upstream;
 pub mod vectorstores;
@@ -24,6 +22,7 @@ pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
 pub use support::{TestDatabase, database, eventually, slowness};
+pub use test_routes::{doubles, receiver};
 
 /// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
 pub fn by_length<T>(short: T, full: T) -> T {

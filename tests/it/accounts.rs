@@ -1,42 +1,15 @@
 //! What partners and keys are to other capabilities: what is refused, what is counted, what goes along. What they do themselves,
 //! `backend/accounts/tests/contract` says.
 
-mod call_bounds;
-mod call_storage;
 mod deletion;
 mod settings;
-mod storage;
 
-use std::time::Duration;
-
-use colloquy::{
-    calls::{self, Outcome, TranscriptLine},
-    store::{Dialect, Executor as _},
-};
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, send},
-    on_both_databases,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-on_both_databases!(a_partner_with_open_calls_stays, |app| {
-    let acme = app.partner("acme").await;
-    let character = json!({"personality": "You are Ada."});
-    let call = json!({"character": character, "call_time_limit_seconds": 60});
-    app.post(&acme.key, "/v2/calls", call).await.expect(200);
-    let refused = app.delete(ADMIN_KEY, "/api/partners/acme").await;
-    assert_eq!(refused.expect(409)["code"], "conflict");
-    let db = app.app.store.db();
-    let ended = "UPDATE calls SET state = 'completed' WHERE partner = 'acme'";
-    db.execute(ended).await.unwrap();
-    app.delete(ADMIN_KEY, "/api/partners/acme")
-        .await
-        .expect(204);
-});
 
 #[tokio::test]
 async fn a_publishable_key_reads_no_calls() {

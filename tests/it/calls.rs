@@ -1,19 +1,11 @@
-//! The call resource, through HTTP.
+//! The call resource, through HTTP. What is stored of calls, `backend/calls/tests/contract` says.
 
-mod deletion;
-mod lists;
-mod memory;
 mod metadata;
-mod urls;
 
 use std::time::Duration;
 
 use axum::{body::Body, http::Request};
-use colloquy::{
-    calls::{self, Outcome, SignedQuery, TranscriptLine, room::CallOrigin},
-    config::SigningKeys,
-};
-use colloquy_protocol::{CloseCode, Originator};
+use colloquy::calls::{self, room::CallOrigin};
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::{ADMIN_KEY, TestPartner, send},
@@ -60,90 +52,59 @@ fn bare_id(body: &Value) -> String {
     id.strip_prefix("/v2/calls/").unwrap().to_owned()
 }
 
-fn signed_query(url: &str) -> SignedQuery {
-    let url = Url::parse(url).unwrap();
-    let value = |name: &str| {
-        let pair = url.query_pairs().find(|(key, _)| key == name);
-        pair.unwrap().1.into_owned()
-    };
-    SignedQuery {
-        exp: value("exp").parse().unwrap(),
-        kid: value("kid"),
-        sig: value("sig"),
-    }
-}
-
-fn outcome() -> Outcome {
-    let line = |originator, text: &str, at_ms| TranscriptLine {
-        text: text.to_owned(),
-        originator,
-        at_ms,
-    };
-    Outcome {
-        error: None,
-        call_time: Duration::from_millis(61_400),
-        server_time: Duration::from_millis(63_600),
-        transcript: vec![
-            line(Originator::Bot, "Welcome aboard.", 200),
-            line(Originator::User, "Where \"do\" we go?", 2_000),
-        ],
-    }
-}
-
 #[tokio::test]
 async fn all_three_encodings_create_the_same_call() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        let custom = json!({"personality": "You are {{ who }}."}).to_string();
-        let object = json!({
-            "character": {"personality": "You are {{ who }}."},
-            "call_time_limit_seconds": 600,
-            "character_params": {"who": "Ada"},
-            "something_new": [1],
-        });
-        let urlencoded = url::form_urlencoded::Serializer::new(String::new())
-            .append_pair("character", &custom)
-            .append_pair("call_time_limit_seconds", "600")
-            .append_pair("character_params", r#"{"who": "Ada"}"#)
-            .append_pair("on_completion_webhook", "")
-            .append_pair("something_new", "1")
-            .finish();
-        let kind = "application/x-www-form-urlencoded; charset=UTF-8";
-        let multipart = reqwest::multipart::Form::new()
-            .text("character", custom)
-            .text("call_time_limit_seconds", "600")
-            .text("character_params", r#"{"who": "Ada"}"#);
-        let request = || call_request(&server, &acme);
-        for encoded in [
-            request().json(&object),
-            request().header("content-type", kind).body(urlencoded),
-            request().multipart(multipart),
-        ] {
-            let made = send(encoded).await.expect(200);
-            let data = &made["data"];
-            assert_eq!(data["character"], Value::Null);
-            assert_eq!(data["state"], "starting");
-            assert_eq!(data["available_endpoints"], json!([]));
-            assert_eq!(
-                data["duration"],
-                json!({"call_seconds": null, "server_runtime_seconds": null})
-            );
-            assert_eq!(data["created_at"], data["updated_at"]);
-            assert!(data["created_at"].as_str().unwrap().ends_with('Z'));
-            assert_eq!(data.as_object().unwrap().len(), 8);
+    let database = TestDatabase::sqlite();
+    let server = builder(&database).start().await;
+    let (acme, _) = server.acme_and_other().await;
+    let custom = json!({"personality": "You are {{ who }}."}).to_string();
+    let object = json!({
+        "character": {"personality": "You are {{ who }}."},
+        "call_time_limit_seconds": 600,
+        "character_params": {"who": "Ada"},
+        "something_new": [1],
+    });
+    let urlencoded = url::form_urlencoded::Serializer::new(String::new())
+        .append_pair("character", &custom)
+        .append_pair("call_time_limit_seconds", "600")
+        .append_pair("character_params", r#"{"who": "Ada"}"#)
+        .append_pair("on_completion_webhook", "")
+        .append_pair("something_new", "1")
+        .finish();
+    let kind = "application/x-www-form-urlencoded; charset=UTF-8";
+    let multipart = reqwest::multipart::Form::new()
+        .text("character", custom)
+        .text("call_time_limit_seconds", "600")
+        .text("character_params", r#"{"who": "Ada"}"#);
+    let request = || call_request(&server, &acme);
+    for encoded in [
+        request().json(&object),
+        request().header("content-type", kind).body(urlencoded),
+        request().multipart(multipart),
+    ] {
+        let made = send(encoded).await.expect(200);
+        let data = &made["data"];
+        assert_eq!(data["character"], Value::Null);
+        assert_eq!(data["state"], "starting");
+        assert_eq!(data["available_endpoints"], json!([]));
+        assert_eq!(
+            data["duration"],
+            json!({"call_seconds": null, "server_runtime_seconds": null})
+        );
+        assert_eq!(data["created_at"], data["updated_at"]);
+        assert!(data["created_at"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(data.as_object().unwrap().len(), 8);
 
-            let path = format!("/v2/calls/{}", bare_id(&made));
-            let session = server
-                .url(&format!("{path}/session?"))
-                .replace("http:", "ws:");
-            assert!(data["signedUrl"].as_str().unwrap().starts_with(&session));
-            assert_eq!(server.get(&acme.key, &path).await.expect(200), made);
-            assert_eq!(
-                transcript(&server, &acme, &path).await,
-                json!({"data": {"available": false}})
-            );
-        }
+        let path = format!("/v2/calls/{}", bare_id(&made));
+        let session = server
+            .url(&format!("{path}/session?"))
+            .replace("http:", "ws:");
+        assert!(data["signedUrl"].as_str().unwrap().starts_with(&session));
+        assert_eq!(server.get(&acme.key, &path).await.expect(200), made);
+        assert_eq!(
+            transcript(&server, &acme, &path).await,
+            json!({"data": {"available": false}})
+        );
     }
 }
 
@@ -321,34 +282,6 @@ async fn the_limits_of_the_time_limit_are_accepted() {
 }
 
 #[tokio::test]
-async fn calls_of_others_are_unknown_and_the_path_style_id_is_understood() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, other) = server.acme_and_other().await;
-        let id = create(&server, &acme, call()).await;
-        for (partner, id) in [
-            (&other, id.as_str()),
-            (&acme, "0190d3f4-0000-7000-8000-000000000000"),
-            (&acme, "x"),
-        ] {
-            for rest in ["", "/transcript"] {
-                let path = format!("/v2/calls/{id}{rest}");
-                let unknown = server.get(&partner.key, &path).await.expect(404);
-                assert_eq!(unknown["error"]["code"], "CALL_NOT_FOUND");
-            }
-        }
-        for path in [
-            format!("/v2/calls/{id}"),
-            format!("/v2/calls/%2Fv2%2Fcalls%2F{id}"),
-        ] {
-            for key in [acme.key.as_str(), ADMIN_KEY] {
-                assert_eq!(bare_id(&server.get(key, &path).await.expect(200)), id);
-            }
-        }
-    }
-}
-
-#[tokio::test]
 async fn an_admin_key_says_whose_call_it_is() {
     let database = TestDatabase::sqlite();
     let server = builder(&database).start().await;
@@ -369,127 +302,6 @@ async fn an_admin_key_says_whose_call_it_is() {
     let id = create(&server, &other, custom(json!("acme"))).await;
     let path = format!("/v2/calls/{id}");
     server.get(&acme.key, &path).await.expect(404);
-}
-
-#[tokio::test]
-async fn a_call_lives_from_starting_to_completed() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        let app = &server.app;
-        let mut body = call();
-        body["character_params"] = json!({"ship": "Nautilus"});
-        let id = create(&server, &acme, body).await;
-        let path = format!("/v2/calls/{id}");
-
-        let setup = calls::take(&app.calls, &id, None).await.unwrap().unwrap();
-        assert_eq!(setup.id, id);
-        assert_eq!(setup.tenant.partner().as_str(), "acme");
-        assert_eq!(setup.character.reference.as_deref(), Some("acme/ada"));
-        assert_eq!(setup.character.parameters.other["ship"], "a boat");
-        assert_eq!(setup.character_params["ship"], "Nautilus");
-        let again = calls::take(&app.calls, &id, None).await.unwrap();
-        assert_eq!(again.unwrap_err(), CloseCode::CallInUse);
-        let taken = server.get(&acme.key, &path).await.expect(200);
-        assert_eq!(taken["data"]["state"], "starting");
-        assert_eq!(taken["data"]["signedUrl"], Value::Null);
-
-        calls::mark_ongoing(&app.calls, &id).await.unwrap();
-        let ongoing = server.get(&acme.key, &path).await.expect(200);
-        assert_eq!(ongoing["data"]["state"], "ongoing");
-        let url = server
-            .url(&format!("{path}/session"))
-            .replace("http:", "ws:");
-        assert_eq!(
-            ongoing["data"]["available_endpoints"],
-            json!([{"type": "websocket", "url": url}])
-        );
-        assert_eq!(
-            calls::take(&app.calls, &id, None)
-                .await
-                .unwrap()
-                .unwrap_err(),
-            CloseCode::CallInUse
-        );
-        assert_eq!(
-            transcript(&server, &acme, &path).await,
-            json!({"data": {"available": false}})
-        );
-
-        calls::finish(&app.calls, &id, outcome()).await.unwrap();
-        let completed = server.get(&acme.key, &path).await.expect(200);
-        assert_eq!(completed["data"]["state"], "completed");
-        assert_eq!(completed["data"]["available_endpoints"], json!([]));
-        assert_eq!(
-            completed["data"]["duration"],
-            json!({"call_seconds": 61, "server_runtime_seconds": 64})
-        );
-        assert_eq!(
-            transcript(&server, &acme, &path).await,
-            json!({"data": {"available": true, "transcript": [
-                {"text": "Welcome aboard.", "originator": "bot"},
-                {"text": "Where \"do\" we go?", "originator": "user"},
-            ]}})
-        );
-
-        // The first end counts, and what is over cannot be taken or go on.
-        let failed = Outcome {
-            error: Some("LATE".into()),
-            ..outcome()
-        };
-        calls::finish(&app.calls, &id, failed).await.unwrap();
-        calls::mark_ongoing(&app.calls, &id).await.unwrap();
-        assert_eq!(server.get(&acme.key, &path).await.expect(200), completed);
-        assert_eq!(
-            calls::take(&app.calls, &id, None)
-                .await
-                .unwrap()
-                .unwrap_err(),
-            CloseCode::CallNotFound
-        );
-        assert_eq!(
-            calls::take(&app.calls, "x", None)
-                .await
-                .unwrap()
-                .unwrap_err(),
-            CloseCode::CallNotFound
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_failed_call_and_a_silent_call_have_no_transcript() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        for (error, lines, state) in [
-            (Some("MEDIA_FAILED"), outcome().transcript, "error"),
-            (None, Vec::new(), "completed"),
-        ] {
-            let id = create(&server, &acme, call()).await;
-            calls::take(&server.app.calls, &id, None)
-                .await
-                .unwrap()
-                .unwrap();
-            let ended = Outcome {
-                error: error.map(Into::into),
-                transcript: lines,
-                ..outcome()
-            };
-            calls::finish(&server.app.calls, &id, ended).await.unwrap();
-            let path = format!("/v2/calls/{id}");
-            let read = server.get(&acme.key, &path).await.expect(200);
-            assert_eq!(read["data"]["state"], state);
-            assert_eq!(
-                read["data"]["duration"]["call_seconds"].is_null(),
-                error.is_some()
-            );
-            assert_eq!(
-                transcript(&server, &acme, &path).await,
-                json!({"data": {"available": false}})
-            );
-        }
-    }
 }
 
 #[tokio::test]
@@ -523,35 +335,6 @@ async fn a_full_or_stopping_server_says_when_to_come_back() {
     let response = router.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
-}
-
-#[tokio::test]
-async fn open_calls_are_counted_by_partner() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        let id = create(&server, &acme, call()).await;
-        create(&server, &acme, call()).await;
-        let setup = calls::take(&server.app.calls, &id, None)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            calls::count_open(server.app.store.db(), &setup.tenant)
-                .await
-                .unwrap(),
-            2
-        );
-        calls::finish(&server.app.calls, &id, outcome())
-            .await
-            .unwrap();
-        assert_eq!(
-            calls::count_open(server.app.store.db(), &setup.tenant)
-                .await
-                .unwrap(),
-            1
-        );
-    }
 }
 
 #[tokio::test]

@@ -12,7 +12,6 @@ use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
     disk::SmallDisk,
-    on_both_databases,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -340,45 +339,44 @@ async fn deep_health_is_degraded_while_the_reserve_keeps_files_out() {
     assert_eq!(deep["status"], "ok", "{deep}");
 }
 
-on_both_databases!(
-    deep_health_asks_everything,
-    |builder| builder.manual_clock(),
-    |app| {
-        let deep = send(app.request(Method::GET, "/health/deep"))
-            .await
-            .expect(200);
-        assert_eq!(deep["status"], "ok");
-        let missing = deep["missing_protection"].as_array().unwrap();
-        let known = ["seccomp", "landlock", "landlock_tcp"];
-        assert!(
-            missing
-                .iter()
-                .all(|it| known.contains(&it.as_str().unwrap())),
-            "{missing:?}"
-        );
-        for name in ["database", "chat", "transcriber", "synthesizer"] {
-            assert_eq!(deep["checks"][name]["state"], "up", "{name}");
-            assert!(deep["checks"][name]["time_ms"].is_u64(), "{name}");
-        }
-        app.doubles.synthesizer.set_up(false);
-        // The answer is repeated for a moment, so that nobody can make us ask the providers all the time.
-        send(app.request(Method::GET, "/health/deep"))
-            .await
-            .expect(200);
-        app.advance(Duration::from_secs(2));
-        let deep = send(app.request(Method::GET, "/health/deep"))
-            .await
-            .expect(503);
-        assert_eq!(deep["status"], "down");
-        assert_eq!(deep["checks"]["synthesizer"]["state"], "down");
-        assert_eq!(deep["checks"]["chat"]["state"], "up");
-        app.doubles.synthesizer.set_up(true);
-        app.advance(Duration::from_secs(2));
-        send(app.request(Method::GET, "/health/deep"))
-            .await
-            .expect(200);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deep_health_asks_everything() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let app = builder.start().await;
+    let deep = send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(200);
+    assert_eq!(deep["status"], "ok");
+    let missing = deep["missing_protection"].as_array().unwrap();
+    let known = ["seccomp", "landlock", "landlock_tcp"];
+    assert!(
+        missing
+            .iter()
+            .all(|it| known.contains(&it.as_str().unwrap())),
+        "{missing:?}"
+    );
+    for name in ["database", "chat", "transcriber", "synthesizer"] {
+        assert_eq!(deep["checks"][name]["state"], "up", "{name}");
+        assert!(deep["checks"][name]["time_ms"].is_u64(), "{name}");
     }
-);
+    app.doubles.synthesizer.set_up(false);
+    // The answer is repeated for a moment, so that nobody can make us ask the providers all the time.
+    send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(200);
+    app.advance(Duration::from_secs(2));
+    let deep = send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(503);
+    assert_eq!(deep["status"], "down");
+    assert_eq!(deep["checks"]["synthesizer"]["state"], "down");
+    assert_eq!(deep["checks"]["chat"]["state"], "up");
+    app.doubles.synthesizer.set_up(true);
+    app.advance(Duration::from_secs(2));
+    send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(200);
+}
 
 #[tokio::test]
 async fn a_database_that_is_away_is_a_reason_to_be_down() {

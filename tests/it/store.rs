@@ -1,4 +1,3 @@
-//! Databases of earlier servers that go on, and the sums of the texts of partners.
+//! The sums of the texts of partners, which several capabilities store.
 
 mod text_sums;
-mod texts;

@@ -1,6 +1,12 @@
 //! What a partner leaves behind.
 
-use harness::sounds;
+use std::time::Duration;
+
+use colloquy::{
+    calls::{self, Outcome, TranscriptLine},
+    store::{Dialect, Executor as _},
+};
+use harness::{on_both_databases, sounds};
 
 use super::*;
 

@@ -409,44 +409,43 @@ impl Transcriber for Slow {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn voice_messages_of_a_partner_hold_nobody_up() {
-    for database in TestDatabase::both().await {
-        let slow = Arc::new(Slow {
-            waiting: AtomicUsize::new(0),
-            go: CancellationToken::new(),
-        });
-        let mut providers = Doubles::default().providers(&Config::default());
-        providers.batch.transcriber = slow.clone();
-        let builder = TestApp::builder(&database).quick_worker();
-        let builder = builder.with_decoder().providers(providers);
-        let app = builder.start().await;
-        let (acme, other) = app.acme_and_other().await;
-        let file = |seconds: &str| {
-            let source = format!("sine=duration={seconds}:sample_rate=16000");
-            recorded(&source, &["-c:a", "libopus"])
-        };
-        let (long, short) = (file("0.5"), file("0.2"));
-        let spoken = |partner: &str, file: &str| {
-            let character = format!("repo:{partner}/ada");
-            let more = json!({"audio_files": {"a": file}, "character": character});
-            question(json!([voiced("m1", "a")]), more)
-        };
-        let mut paths = Vec::new();
-        for _ in 0..24 {
-            paths.push(asked(&app, &other.key, spoken("other", &long)).await);
-        }
-        let waiting = || slow.waiting.load(Ordering::SeqCst);
-        eventually("one partner has what it may", || async { waiting() == 6 }).await;
-        let began = Instant::now();
-        for _ in 0..3 {
-            output(&app, &acme.key, spoken("acme", &short)).await;
-        }
-        let took = began.elapsed();
-        assert!(took < Duration::from_secs(10), "{took:?}");
-        assert_eq!(waiting(), 6, "no further one was begun");
-        // What waited is answered.
-        slow.go.cancel();
-        for path in paths {
-            assert_eq!(ended(&app, &other.key, &path).await["state"], "completed");
-        }
+    let database = TestDatabase::sqlite();
+    let slow = Arc::new(Slow {
+        waiting: AtomicUsize::new(0),
+        go: CancellationToken::new(),
+    });
+    let mut providers = Doubles::default().providers(&Config::default());
+    providers.batch.transcriber = slow.clone();
+    let builder = TestApp::builder(&database).quick_worker();
+    let builder = builder.with_decoder().providers(providers);
+    let app = builder.start().await;
+    let (acme, other) = app.acme_and_other().await;
+    let file = |seconds: &str| {
+        let source = format!("sine=duration={seconds}:sample_rate=16000");
+        recorded(&source, &["-c:a", "libopus"])
+    };
+    let (long, short) = (file("0.5"), file("0.2"));
+    let spoken = |partner: &str, file: &str| {
+        let character = format!("repo:{partner}/ada");
+        let more = json!({"audio_files": {"a": file}, "character": character});
+        question(json!([voiced("m1", "a")]), more)
+    };
+    let mut paths = Vec::new();
+    for _ in 0..24 {
+        paths.push(asked(&app, &other.key, spoken("other", &long)).await);
+    }
+    let waiting = || slow.waiting.load(Ordering::SeqCst);
+    eventually("one partner has what it may", || async { waiting() == 6 }).await;
+    let began = Instant::now();
+    for _ in 0..3 {
+        output(&app, &acme.key, spoken("acme", &short)).await;
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(waiting(), 6, "no further one was begun");
+    // What waited is answered.
+    slow.go.cancel();
+    for path in paths {
+        assert_eq!(ended(&app, &other.key, &path).await["state"], "completed");
     }
 }

@@ -12,7 +12,6 @@ mod saved;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use axum::{extract::FromRef, http::Method};
 use colloquy_accounts::{
     Accounts, AccountsCapability, DataScope, PartnerId, Principal, partners::PartnerDependent,
@@ -22,10 +21,9 @@ use colloquy_characters::{
 };
 use colloquy_http::ApiError;
 use colloquy_kernel::{Capability, Kernel};
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, MissingBase, Reader};
 use serde_json::{Value, json};
 use support::{TestDatabase, on_each_database};
-use test_routes::{ADMIN_KEY, TestRoutes, TestRoutesBuilder, send};
+use test_routes::{ADMIN_KEY, NoBases, TestRoutes, TestRoutesBuilder, send};
 
 /// What the documents of characters may take.
 const DOCUMENT_BYTES: usize = 1024 * 1024;
@@ -57,21 +55,6 @@ impl FromRef<Place> for Characters {
 impl FromRef<Place> for Accounts {
     fn from_ref(place: &Place) -> Self {
         Self::clone(&place.0)
-    }
-}
-
-/// No partner has a knowledge base.
-#[derive(Debug)]
-struct NoBases;
-
-#[async_trait]
-impl KnowledgeBases for NoBases {
-    fn open(&self, name: &str, _: Reader<'_>) -> Arc<dyn KnowledgeSource> {
-        Arc::new(MissingBase(name.to_owned()))
-    }
-
-    async fn exists(&self, _: &PartnerId, _: &str) -> anyhow::Result<bool> {
-        Ok(false)
     }
 }
 

@@ -83,3 +83,14 @@ async fn a_full_disk_leaves_no_transaction_open() {
     let rows = other.db().fetch_count("SELECT COUNT(*) FROM scratch");
     assert_eq!(rows.await.unwrap(), 8);
 }
+
+on_each_database!(
+    what_one_connection_stores_is_there_for_another,
+    |database| {
+        let store = database.config().open().await.unwrap();
+        // The second one finds the row of the first.
+        for now in [1, 2] {
+            store.check("node", now).await.unwrap();
+        }
+    }
+);

@@ -7,17 +7,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use colloquy::{
-    Config,
-    fair_queue::{Bounds, FairQueue},
-    providers::{
-        BatchProviders, ChatModel, Embedder, ModelAnswer, ModelApi, ModelRequest, Models, Pcm,
-        ProviderError, ProviderErrorKind, Providers, RemoteVoices, SpeechRequest, SpeechStream,
-        Synthesizer, Transcriber, Utterance, VoiceInfo, VoiceList, VoiceWorker,
-        embedded::TurnModels, openai::Embeddings,
-    },
-};
+use colloquy_base::fair_queue::{Bounds, FairQueue};
+use colloquy_config::Config;
 use colloquy_formats::ModelEvent;
+use colloquy_providers::{
+    BatchProviders, ChatModel, Embedder, ModelAnswer, ModelApi, ModelRequest, Models, Pcm,
+    ProviderError, ProviderErrorKind, Providers, RemoteVoices, SpeechRequest, SpeechStream,
+    Synthesizer, Transcriber, Utterance, VoiceInfo, VoiceList, VoiceWorker, embedded::TurnModels,
+    openai::Embeddings,
+};
 use futures_util::stream;
 use serde_json::json;
 

@@ -1,23 +1,26 @@
 //! Calls that were presumed lost and go on.
 
-use super::*;
+use super::{
+    recovery::{completed, create},
+    *,
+};
 
-/// Nothing else tells its partner that a call goes on that was taken for lost.
-#[tokio::test]
-async fn a_call_whose_node_is_heard_again_is_shown_as_it_goes_on() {
-    for database in TestDatabase::both().await {
-        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
-        let alive = node("alive").without_worker().start().await;
+// Nothing else tells its partner that a call goes on that was taken for lost.
+on_each_database!(
+    a_call_whose_node_is_heard_again_is_shown_as_it_goes_on,
+    |database| {
+        let clock = manual();
+        let node = |name: &str| start_by(builder(&database).node(name).shared_clock(&clock));
+        let alive = node("alive").await;
         let (acme, _) = alive.acme_and_other().await;
-        let cut_off = node("cut-off").idle().await;
+        let cut_off = node("cut-off").await;
         let joined = create(&alive, &acme, None).await;
         let connected = create(&alive, &acme, None).await;
         for path in [&joined, &connected] {
-            let taken = calls::take(&cut_off.calls, bare(path), None).await;
+            let taken = calls::take(&cut_off.state, bare(path), None).await;
             taken.unwrap().unwrap();
         }
-        let marked = calls::mark_ongoing(&cut_off.calls, bare(&connected)).await;
+        let marked = calls::mark_ongoing(&cut_off.state, bare(&connected)).await;
         marked.unwrap();
         let states = async || {
             let joined = state(&alive, &acme, &joined).await;
@@ -31,23 +34,23 @@ async fn a_call_whose_node_is_heard_again_is_shown_as_it_goes_on() {
                 .collect::<Vec<_>>()
         };
         clock.advance(Duration::from_secs(31));
-        calls::sweep(&alive.app.calls).await.unwrap();
+        calls::sweep(&alive.state).await.unwrap();
         assert_eq!(states().await, (json!("error"), json!("error")));
 
-        node::heartbeat(&cut_off.kernel).await.unwrap();
-        calls::sweep(&alive.app.calls).await.unwrap();
+        node::heartbeat(&cut_off.state.kernel).await.unwrap();
+        calls::sweep(&alive.state).await.unwrap();
         assert_eq!(states().await, (json!("starting"), json!("ongoing")));
         assert_eq!(listed("ongoing").await, std::slice::from_ref(&connected));
         assert_eq!(listed("error").await, [""; 0]);
         // Longer than calls are kept for a node that stays away.
         clock.advance(Duration::from_secs(660));
         assert_eq!(states().await, (json!("error"), json!("error")));
-        node::heartbeat(&cut_off.kernel).await.unwrap();
+        node::heartbeat(&cut_off.state.kernel).await.unwrap();
         alive.delete(&acme.key, &connected).await.expect(409);
-        let finished = calls::finish(&cut_off.calls, bare(&connected), completed()).await;
+        let finished = calls::finish(&cut_off.state, bare(&connected), completed()).await;
         finished.unwrap();
         assert_eq!(states().await, (json!("starting"), json!("completed")));
         alive.delete(&acme.key, &connected).await.expect(204);
         alive.stop().await;
     }
-}
+);

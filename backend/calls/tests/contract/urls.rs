@@ -1,41 +1,33 @@
 //! The signed URLs of calls.
 
-use colloquy::store::Executor as _;
-
 use super::*;
 
-#[tokio::test]
-async fn of_many_clients_one_gets_the_call() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        let id = create(&server, &acme, call()).await;
-        let takers = (0..16).map(|_| calls::take(&server.app.calls, &id, None));
-        let results = futures_util::future::join_all(takers).await;
-        let (won, lost): (Vec<_>, Vec<_>) = results
-            .into_iter()
-            .map(Result::unwrap)
-            .partition(Result::is_ok);
-        assert_eq!(won.len(), 1, "{}", database.kind());
-        assert!(
-            lost.iter()
-                .all(|result| matches!(result, Err(CloseCode::CallInUse)))
-        );
-    }
-}
+on_each_database!(of_many_clients_one_gets_the_call, |database| {
+    let app = start(&database).await;
+    let (acme, _) = app.acme_and_other().await;
+    let id = create(&app, &acme, call()).await;
+    let takers = (0..16).map(|_| calls::take(&app.state, &id, None));
+    let results = futures_util::future::join_all(takers).await;
+    let (won, lost): (Vec<_>, Vec<_>) = results
+        .into_iter()
+        .map(Result::unwrap)
+        .partition(Result::is_ok);
+    assert_eq!(won.len(), 1, "{}", database.kind());
+    assert!(
+        lost.iter()
+            .all(|result| matches!(result, Err(CloseCode::CallInUse)))
+    );
+});
 
-#[tokio::test]
-async fn a_changed_or_expired_url_is_refused() {
-    let database = TestDatabase::sqlite();
-    let server = builder(&database).manual_clock().start().await;
-    let (acme, _) = server.acme_and_other().await;
-    let made = post_call(&server, &acme, call()).await;
+on_each_database!(a_changed_or_expired_url_is_refused, |database| {
+    let app = start_by(builder(&database).manual_clock()).await;
+    let (acme, _) = app.acme_and_other().await;
+    let made = post_call(&app, &acme, call()).await;
     let id = bare_id(&made);
     let good = signed_query(made["data"]["signedUrl"].as_str().unwrap());
-    let check =
-        |id: &str, query: &SignedQuery| calls::check_session_url(&server.app.calls, id, query);
+    let check = |id: &str, query: &SignedQuery| calls::check_session_url(&app.state, id, query);
     assert_eq!(check(&id, &good), Ok(()));
-    let other = create(&server, &acme, call()).await;
+    let other = create(&app, &acme, call()).await;
     assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
     let later = SignedQuery {
         exp: good.exp + 60,
@@ -53,37 +45,37 @@ async fn a_changed_or_expired_url_is_refused() {
     };
     assert_eq!(check(&id, &upper), Err(CloseCode::InvalidSignature));
 
-    server.advance(Duration::from_secs(299));
+    app.advance(Duration::from_secs(299));
     assert_eq!(check(&id, &good), Ok(()));
-    server.advance(Duration::from_secs(1));
+    app.advance(Duration::from_secs(1));
     assert_eq!(check(&id, &good), Err(CloseCode::UrlExpired));
     let path = format!("/v2/calls/{id}");
-    let read = server.get(&acme.key, &path).await.expect(200);
+    let read = app.get(&acme.key, &path).await.expect(200);
     assert_eq!(read["data"]["signedUrl"], Value::Null);
-}
+});
 
-#[tokio::test]
-async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
-    for database in TestDatabase::both().await {
+on_each_database!(
+    nodes_share_a_ring_and_a_rotated_ring_knows_old_urls,
+    |database| {
         let node = |name: &str| builder(&database).node(name);
         let ring = |text: &str| -> SigningKeys { serde_json::from_value(json!(text)).unwrap() };
         let url_of = |call: &Value| signed_query(call["data"]["signedUrl"].as_str().unwrap());
-        let check = |server: &TestApp, call: &Value| {
-            calls::check_session_url(&server.app.calls, &bare_id(call), &url_of(call))
+        let check = |app: &TestRoutes<Place>, call: &Value| {
+            calls::check_session_url(&app.state, &bare_id(call), &url_of(call))
         };
 
         // Without configuration every node has the same generated ring.
-        let (a, b) = (node("a").start().await, node("b").start().await);
+        let (a, b) = (start_by(node("a")).await, start_by(node("b")).await);
         let (acme, _) = a.acme_and_other().await;
         let of_a = post_call(&a, &acme, call()).await;
         assert_eq!(check(&b, &of_a), Ok(()));
 
         let only_old = ring("k1:0123456789abcdef");
         let old = node("c").config(|config| config.signing_keys = Some(only_old));
-        let old = old.start().await;
+        let old = start_by(old).await;
         let both = ring("k2:fedcba9876543210,k1:0123456789abcdef");
         let new = node("d").config(|config| config.signing_keys = Some(both));
-        let new = new.start().await;
+        let new = start_by(new).await;
         let of_old = post_call(&old, &acme, call()).await;
         assert_eq!(url_of(&of_old).kid, "k1");
         assert_eq!(check(&new, &of_old), Ok(()));
@@ -93,15 +85,15 @@ async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
         assert_eq!(url_of(&of_new).kid, "k2");
         assert_eq!(check(&old, &of_new), invalid);
     }
-}
+);
 
-/// The database's clock tells when a URL expires, so that the clock of no node ends a call early or keeps one.
-#[tokio::test]
-async fn calls_of_nodes_with_wrong_clocks_are_open_until_their_urls_expire() {
-    for database in TestDatabase::both().await {
+// The database's clock tells when a URL expires, so that the clock of no node ends a call early or keeps one.
+on_each_database!(
+    calls_of_nodes_with_wrong_clocks_are_open_until_their_urls_expire,
+    |database| {
         let node = |name: &str, seconds: i64| {
             let node = builder(&database).node(name);
-            node.wrong_by(seconds).start()
+            start_by(node.wrong_by(seconds))
         };
         let right = node("right", 0).await;
         let behind = node("behind", -600).await;
@@ -113,7 +105,7 @@ async fn calls_of_nodes_with_wrong_clocks_are_open_until_their_urls_expire() {
             made.push(post_call(node, &acme, call()).await);
         }
         for node in nodes {
-            calls::sweep(&node.app.calls).await.unwrap();
+            calls::sweep(&node.state).await.unwrap();
         }
         for (call, node) in made.iter().flat_map(|call| nodes.map(|node| (call, node))) {
             let id = bare_id(call);
@@ -121,20 +113,20 @@ async fn calls_of_nodes_with_wrong_clocks_are_open_until_their_urls_expire() {
             let read = read.expect(200);
             assert_eq!(read["data"]["state"], "starting");
             let query = signed_query(read["data"]["signedUrl"].as_str().unwrap());
-            let checked = calls::check_session_url(&node.app.calls, &id, &query);
+            let checked = calls::check_session_url(&node.state, &id, &query);
             assert_eq!(checked, Ok(()));
-            let expired = calls::session_url(&node.app.calls, &id, query.exp - 302).unwrap();
-            let checked = calls::check_session_url(&node.app.calls, &id, &signed_query(&expired));
+            let expired = calls::session_url(&node.state, &id, query.exp - 302).unwrap();
+            let checked = calls::check_session_url(&node.state, &id, &signed_query(&expired));
             assert_eq!(checked, Err(CloseCode::UrlExpired));
         }
 
         let later = "UPDATE calls SET expires_at = expires_at - 302000";
-        right.app.store.db().execute(later).await.unwrap();
-        calls::sweep(&behind.app.calls).await.unwrap();
+        right.state.store.db().execute(later).await.unwrap();
+        calls::sweep(&behind.state).await.unwrap();
         for call in &made {
             let path = call["data"]["id"].as_str().unwrap();
             let read = ahead.get(&acme.key, path).await.expect(200);
             assert_eq!(read["data"]["state"], "error");
         }
     }
-}
+);

@@ -1,12 +1,10 @@
 //! What the calls of a publishable key, which anybody may place, take of the storage of their partner.
 
-use colloquy::{server, store::statement};
+use colloquy_store::statement;
 use futures_util::future::join_all;
-use harness::app::Answer;
 
 use super::{
-    call_storage::{CALLS, bare_id, expect_exact_sums, join, outcome},
-    storage::counted,
+    storage::{counted, join, limit_storage, outcome},
     *,
 };
 
@@ -18,7 +16,7 @@ struct Page {
     key: String,
 }
 
-async fn page(app: &TestApp) -> Page {
+async fn page(app: &TestRoutes<Place>) -> Page {
     let page = json!({"kind": "publishable", "allowed_origins": [ORIGIN]});
     let made = app.key("acme", page).await;
     let of = |field: &str| made[field].as_str().unwrap().to_owned();
@@ -29,7 +27,7 @@ async fn page(app: &TestApp) -> Page {
 }
 
 /// Places a call from this address, as a proxy tells it.
-async fn place(app: &TestApp, page: &Page, address: &str, call: &Value) -> Answer {
+async fn place(app: &TestRoutes<Place>, page: &Page, address: &str, call: &Value) -> Answer {
     let request = app.request(Method::POST, CALLS).json(call);
     let request = request.header("x-api-key", &page.key);
     let request = request.header("x-forwarded-for", address);
@@ -63,12 +61,11 @@ fn expect_unbegun(refused: &Answer, words: &str) {
     assert_eq!(refused.header("retry-after"), "60");
 }
 
-on_both_databases!(
+on_each_database!(
     calls_of_a_page_that_have_not_begun_leave_room_to_others,
-    |builder| builder
-        .without_worker()
-        .config(|config| config.http.trusted_proxies = 1),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.http.trusted_proxies = 1);
+        let app = start_by(builder).await;
         let (acme, _) = app.acme_and_other().await;
         let page = page(&app).await;
         let before = counted(&app).await;
@@ -104,7 +101,7 @@ on_both_databases!(
         assert!(counted(&app).await - before < 33 * 1024 * 1024);
         let networks =
             "SELECT COUNT(DISTINCT page_network) FROM calls WHERE page_network IS NOT NULL";
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         assert_eq!(db.fetch_count(networks).await.unwrap(), 5);
         // The partner's own server finds room, and its address is nobody's business.
         app.post(&acme.key, CALLS, call.clone()).await.expect(200);
@@ -114,8 +111,8 @@ on_both_databases!(
         let [begun, ended] = [&placed[0], &placed[8]];
         join(&app, begun, &json!({})).await;
         expect_unbegun(&place_from("2001:db8:0:1::1").await, "from this network");
-        calls::mark_ongoing(&app.app.calls, begun).await.unwrap();
-        calls::finish(&app.app.calls, ended, outcome(None))
+        calls::mark_ongoing(&app.state, begun).await.unwrap();
+        calls::finish(&app.state, ended, outcome(None))
             .await
             .unwrap();
         let kept = format!(
@@ -143,22 +140,14 @@ fn call_of(bytes: usize) -> Value {
     call
 }
 
-async fn set_storage(app: &TestApp, bytes: u64) {
-    let settings = json!({"settings": {"storage_bytes": bytes}});
-    app.put(ADMIN_KEY, "/api/partners/acme", settings)
-        .await
-        .expect(200);
-}
-
-on_both_databases!(
+on_each_database!(
     calls_of_pages_that_have_not_begun_have_half_of_a_small_storage,
-    |builder| builder
-        .without_worker()
-        .config(|config| config.http.trusted_proxies = 1),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.http.trusted_proxies = 1);
+        let app = start_by(builder).await;
         let (acme, _) = app.acme_and_other().await;
         let pages = [page(&app).await, page(&app).await];
-        set_storage(&app, 6_000_000).await;
+        limit_storage(&app, 6_000_000).await;
         // Two have less than an eighth, 750,000 bytes, and nine less than half.
         let call = call_of(320_000);
         for network in 1..=4 {
@@ -183,15 +172,14 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     an_ordinary_call_of_a_page_has_room_in_a_tiny_storage,
-    |builder| builder
-        .without_worker()
-        .config(|config| config.http.trusted_proxies = 1),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.http.trusted_proxies = 1);
+        let app = start_by(builder).await;
         app.acme_and_other().await;
         let page = page(&app).await;
-        set_storage(&app, 200_000).await;
+        limit_storage(&app, 200_000).await;
         let call = call_of(60_000);
         place(&app, &page, "192.0.2.1", &call).await.expect(200);
         let refused = place(&app, &page, "192.0.2.1", &call).await;
@@ -201,13 +189,13 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     visitors_behind_a_proxy_that_is_not_counted_share_no_part_of_the_storage,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let page = page(&app).await;
-        set_storage(&app, 6_000_000).await;
+        limit_storage(&app, 6_000_000).await;
         // The proxy has a private address. Nine have less than half of the storage, and three more than an eighth.
         let call = call_of(320_000);
         for _ in 0..9 {
@@ -216,18 +204,17 @@ on_both_databases!(
         let refused = place(&app, &page, "192.0.2.1", &call).await;
         expect_unbegun(&refused, "of publishable keys that have not begun hold");
         let networks = "SELECT COUNT(*) FROM calls WHERE page_network IS NOT NULL";
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         assert_eq!(db.fetch_count(networks).await.unwrap(), 0);
         expect_exact_sums(&app).await;
     }
 );
 
-on_both_databases!(
+on_each_database!(
     networks_that_an_earlier_version_left_are_cleared,
-    |builder| builder
-        .without_worker()
-        .config(|config| config.http.trusted_proxies = 1),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.http.trusted_proxies = 1);
+        let app = start_by(builder).await;
         app.acme_and_other().await;
         let page = page(&app).await;
         let mut ids = Vec::new();
@@ -235,13 +222,13 @@ on_both_databases!(
             let made = place(&app, &page, "192.0.2.1", &call()).await;
             ids.push(bare_id(&made.expect(200)));
         }
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         // As a node does that knows no networks.
         for (id, state) in ids.iter().zip(["ongoing", "error"]) {
             let sql = format!("UPDATE calls SET state = '{state}' WHERE id = '{id}'");
             db.execute(sql).await.unwrap();
         }
-        calls::purge(&app.app).await.unwrap();
+        calls::purge(&app.state).await.unwrap();
         let kept = "SELECT id FROM calls WHERE page_network IS NOT NULL";
         let kept: Option<String> = db.fetch_scalar(kept).await.unwrap();
         assert_eq!(kept.as_ref(), Some(&ids[2]));
@@ -251,8 +238,8 @@ on_both_databases!(
 );
 
 /// Stores calls of a page that ended three days ago, one after the other, with 64 KiB of metadata each.
-async fn seed(app: &TestApp, name: &str, count: usize, page: &Page, has_media: bool) {
-    let since = app.app.clock.now_ms() - 3 * 24 * 3_600_000;
+async fn seed(app: &TestRoutes<Place>, name: &str, count: usize, page: &Page, has_media: bool) {
+    let since = app.state.clock.now_ms() - 3 * 24 * 3_600_000;
     let sql = format!(
         "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, created_at, \
          updated_at, ended_at, ongoing_at, page_key, ended_bytes, silent_bytes) \
@@ -268,26 +255,26 @@ async fn seed(app: &TestApp, name: &str, count: usize, page: &Page, has_media: b
     );
     let metadata = "x".repeat(65_536);
     let insert = statement(sql, [metadata.as_str().into()]);
-    app.app.store.db().execute(insert).await.unwrap();
+    app.state.store.db().execute(insert).await.unwrap();
 }
 
 /// The calls that there are whose ids begin so.
-async fn left(app: &TestApp, name: &str) -> u64 {
+async fn left(app: &TestRoutes<Place>, name: &str) -> u64 {
     let sql = format!("SELECT COUNT(*) FROM calls WHERE id LIKE '{name}%'");
-    app.app.store.db().fetch_count(sql).await.unwrap()
+    app.state.store.db().fetch_count(sql).await.unwrap()
 }
 
-on_both_databases!(
+on_each_database!(
     calls_of_a_page_without_media_give_way_to_newer_ones,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let (shop, blog) = (page(&app).await, page(&app).await);
         // Exactly 64 MiB, and calls that have nothing to do with these.
         seed(&app, "old", 1_024, &shop, false).await;
         seed(&app, "heard", 2, &shop, true).await;
         seed(&app, "other", 2, &blog, false).await;
-        server::recount_texts(&app.app.store).await.unwrap();
+        recount(&app.state.store).await.unwrap();
         let before = counted(&app).await;
 
         let of_bytes = |bytes: usize| {
@@ -303,14 +290,14 @@ on_both_databases!(
         let (first, second) = (joined(40_000).await, joined(40_000).await);
         let failed = || outcome(Some("MEDIA_FAILED"));
         let (ended, ended_too) = tokio::join!(
-            calls::finish(&app.app.calls, &first, failed()),
-            calls::finish(&app.app.calls, &second, failed()),
+            calls::finish(&app.state, &first, failed()),
+            calls::finish(&app.state, &second, failed()),
         );
         ended.unwrap();
         ended_too.unwrap();
         assert_eq!(left(&app, "old").await, 1_022);
         let gone = "SELECT COUNT(*) FROM calls WHERE id IN ('old1', 'old2')";
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         assert_eq!(db.fetch_count(gone).await.unwrap(), 0, "the oldest");
         assert_eq!(counted(&app).await, before + 2 * 40_000 - 2 * 65_536);
 
@@ -318,35 +305,29 @@ on_both_databases!(
         let lost = joined(60_000).await;
         let sql = format!("UPDATE calls SET node_id = 'gone' WHERE id = '{lost}'");
         db.execute(sql).await.unwrap();
-        calls::sweep(&app.app.calls).await.unwrap();
+        calls::sweep(&app.state).await.unwrap();
         assert_eq!(left(&app, "old").await, 1_022);
         let heard = joined(60_000).await;
-        calls::mark_ongoing(&app.app.calls, &heard).await.unwrap();
-        calls::finish(&app.app.calls, &heard, failed())
-            .await
-            .unwrap();
+        calls::mark_ongoing(&app.state, &heard).await.unwrap();
+        calls::finish(&app.state, &heard, failed()).await.unwrap();
         let said = joined(60_000).await;
-        calls::finish(&app.app.calls, &said, outcome(None))
+        calls::finish(&app.state, &said, outcome(None))
             .await
             .unwrap();
         let empty = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
-        calls::finish(&app.app.calls, &empty, failed())
-            .await
-            .unwrap();
+        calls::finish(&app.state, &empty, failed()).await.unwrap();
         // Nobody joins this one. Both count with 1 KiB.
         let missed = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
         let sql = format!("UPDATE calls SET expires_at = 1 WHERE id = '{missed}'");
         db.execute(sql).await.unwrap();
-        calls::sweep(&app.app.calls).await.unwrap();
+        calls::sweep(&app.state).await.unwrap();
         assert_eq!(left(&app, "old").await, 1_022);
         // The node of the lost one lives: something was said in its call. Another one needs more than is left.
-        calls::finish(&app.app.calls, &lost, outcome(None))
+        calls::finish(&app.state, &lost, outcome(None))
             .await
             .unwrap();
         let last = joined(60_000).await;
-        calls::finish(&app.app.calls, &last, failed())
-            .await
-            .unwrap();
+        calls::finish(&app.state, &last, failed()).await.unwrap();
         assert_eq!(left(&app, "old").await, 1_021);
 
         assert_eq!(left(&app, "heard").await, 2);
@@ -365,22 +346,22 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     bounds_leave_lost_calls_whose_outcome_may_still_come,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let shop = page(&app).await;
         seed(&app, "old", 1_024, &shop, false).await;
-        let lost_at = app.app.clock.now_ms() - 60_000;
+        let lost_at = app.state.clock.now_ms() - 60_000;
         let sql = format!(
             "UPDATE calls SET error_code = 'NODE_LOST', ended_at = {lost_at} WHERE id LIKE 'old%'"
         );
-        app.app.store.db().execute(sql).await.unwrap();
-        server::recount_texts(&app.app.store).await.unwrap();
+        app.state.store.db().execute(sql).await.unwrap();
+        recount(&app.state.store).await.unwrap();
         let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
         join(&app, &id, &json!({})).await;
-        calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+        calls::finish(&app.state, &id, outcome(Some("MEDIA_FAILED")))
             .await
             .unwrap();
         assert_eq!(left(&app, "old").await, 1_024);
@@ -389,23 +370,23 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     bounds_delete_calls_that_a_clock_ahead_presumed_lost,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let shop = page(&app).await;
         seed(&app, "old", 1_024, &shop, false).await;
-        let lost_at = app.app.clock.now_ms() + 40 * 24 * 3_600_000;
+        let lost_at = app.state.clock.now_ms() + 40 * 24 * 3_600_000;
         let sql = format!(
             "UPDATE calls SET error_code = 'NODE_LOST', ended_at = {lost_at} WHERE id LIKE 'old%'"
         );
-        app.app.store.db().execute(sql).await.unwrap();
-        server::recount_texts(&app.app.store).await.unwrap();
+        app.state.store.db().execute(sql).await.unwrap();
+        recount(&app.state.store).await.unwrap();
         for _ in 0..2 {
             let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
             join(&app, &id, &json!({})).await;
-            calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+            calls::finish(&app.state, &id, outcome(Some("MEDIA_FAILED")))
                 .await
                 .unwrap();
         }
@@ -415,21 +396,21 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     small_metadata_of_calls_without_media_counts_as_a_kilobyte,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let shop = page(&app).await;
         // One more kilobyte than there may be: 1,024 of 64 KiB and the one that ends.
         seed(&app, "old", 1_024, &shop, false).await;
-        server::recount_texts(&app.app.store).await.unwrap();
+        recount(&app.state.store).await.unwrap();
         let before = counted(&app).await;
         let mut ids = Vec::new();
         for _ in 0..65 {
             let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
             join(&app, &id, &json!({})).await;
-            calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+            calls::finish(&app.state, &id, outcome(Some("MEDIA_FAILED")))
                 .await
                 .unwrap();
             ids.push(id);
@@ -444,25 +425,25 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     calls_of_pages_have_half_of_the_storage_of_their_partner,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         app.acme_and_other().await;
         let shop = page(&app).await;
-        set_storage(&app, 4 * 1024 * 1024).await;
+        limit_storage(&app, 4 * 1024 * 1024).await;
         // Half of that is 32 calls. The oldest one is the partner's own.
         seed(&app, "page", 40, &shop, true).await;
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         let own = "UPDATE calls SET page_key = NULL WHERE id = 'page1'";
         db.execute(own).await.unwrap();
         // That one ended by a clock that was ahead, and would be the newest until its day.
-        let ahead = app.app.clock.now_ms() + 40 * 24 * 3_600_000;
+        let ahead = app.state.clock.now_ms() + 40 * 24 * 3_600_000;
         let ahead = format!("UPDATE calls SET ended_at = {ahead} WHERE id = 'page40'");
         db.execute(ahead).await.unwrap();
-        server::recount_texts(&app.app.store).await.unwrap();
+        recount(&app.state.store).await.unwrap();
 
-        assert_eq!(calls::purge(&app.app).await.unwrap(), 7);
+        assert_eq!(calls::purge(&app.state).await.unwrap(), 7);
         assert_eq!(left(&app, "page").await, 33);
         for (id, count) in [
             ("page1", 1),
@@ -474,7 +455,7 @@ on_both_databases!(
             let sql = format!("SELECT COUNT(*) FROM calls WHERE id = '{id}'");
             assert_eq!(db.fetch_count(sql).await.unwrap(), count, "{id}");
         }
-        assert_eq!(calls::purge(&app.app).await.unwrap(), 0);
+        assert_eq!(calls::purge(&app.state).await.unwrap(), 0);
         expect_exact_sums(&app).await;
     }
 );

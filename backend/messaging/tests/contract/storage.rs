@@ -1,15 +1,11 @@
-//! Texts that a partner has the server keep count in its storage.
+//! Texts that a partner has the server keep count in its storage, whichever capability keeps them.
 
-use colloquy::{analyses, generation::stored, messaging, server};
-use harness::{
-    app::{TestPartner, TestQuota, quick},
-    eventually,
-};
+use colloquy_analyses as analyses;
+use colloquy_generation::stored;
 
 use super::*;
 
 const CHARACTERS: &str = "/api/characters/acme";
-const COMPLETIONS: &str = "/v2/completions";
 const ANALYSES: &str = "/v2/dialog_analyses";
 const RESPONSES: &str = "/v3/responses";
 
@@ -18,8 +14,8 @@ const KEY_BYTES: u64 = 1_024;
 const QUOTA_BYTES: u64 = 2_048;
 
 /// The bytes of the texts of `acme` as they are counted, which are those of its rows.
-pub(super) async fn counted(app: &TestApp) -> u64 {
-    let db = app.app.store.db();
+async fn counted(app: &TestRoutes<Place>) -> u64 {
+    let db = app.state.store.db();
     let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
     let counted = db.fetch_count(sql).await.unwrap();
     let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
@@ -44,7 +40,7 @@ pub(super) async fn counted(app: &TestApp) -> u64 {
     counted
 }
 
-async fn text_quota(app: &TestApp, partner: &TestPartner) -> TestQuota {
+async fn text_quota(app: &TestRoutes<Place>, partner: &TestPartner) -> TestQuota {
     let quota = json!({"kinds": ["text"], "period": "lifetime"});
     app.quota(partner, quota).await
 }
@@ -65,74 +61,71 @@ fn analysis() -> Value {
     }})
 }
 
-on_both_databases!(
-    every_text_counts_until_it_is_gone,
-    |builder| builder
-        .manual_clock()
-        .without_worker()
-        .config(|config| config.analyses.model = Some("builtin/extractive".to_owned())),
-    |app| {
-        let (acme, _) = app.acme_and_other().await;
-        let quota = text_quota(&app, &acme).await;
-        let (key, text) = (acme.key.as_str(), quota.key.as_str());
-        let before = counted(&app).await;
-        assert!(before > KEY_BYTES + QUOTA_BYTES, "Ada counts");
-        let listed = app.get(key, "/api/partners").await.expect(200);
-        assert_eq!(listed[0]["storage"]["used_bytes"], before);
+on_each_database!(every_text_counts_until_it_is_gone, |database| {
+    let builder = builder(&database).manual_clock();
+    let builder =
+        builder.config(|config| config.analyses.model = Some("builtin/extractive".to_owned()));
+    let app = start_by(builder).await;
+    let (acme, _) = app.acme_and_other().await;
+    let quota = text_quota(&app, &acme).await;
+    let (key, text) = (acme.key.as_str(), quota.key.as_str());
+    let before = counted(&app).await;
+    assert!(before > KEY_BYTES + QUOTA_BYTES, "Ada counts");
+    let listed = app.get(key, "/api/partners").await.expect(200);
+    assert_eq!(listed[0]["storage"]["used_bytes"], before);
 
-        let zoe = json!({"name": "zoe", "personality": "Zoë".repeat(100)});
-        app.post(key, CHARACTERS, zoe.clone()).await.expect(201);
-        let first = counted(&app).await;
-        assert!(first >= before + 400, "{first}");
-        let path = format!("{CHARACTERS}/zoe");
-        let second = json!({"personality": "You are Zoë.", "version": 1});
-        app.put(key, &path, second.clone()).await.expect(200);
-        let both = counted(&app).await;
-        assert!(both > first, "{both}");
-        app.put(key, &path, second).await.expect(409);
-        app.post(key, CHARACTERS, zoe).await.expect(409);
-        assert_eq!(counted(&app).await, both);
-        app.delete(key, &path).await.expect(204);
-        assert_eq!(counted(&app).await, before);
+    let zoe = json!({"name": "zoe", "personality": "Zoë".repeat(100)});
+    app.post(key, CHARACTERS, zoe.clone()).await.expect(201);
+    let first = counted(&app).await;
+    assert!(first >= before + 400, "{first}");
+    let path = format!("{CHARACTERS}/zoe");
+    let second = json!({"personality": "You are Zoë.", "version": 1});
+    app.put(key, &path, second.clone()).await.expect(200);
+    let both = counted(&app).await;
+    assert!(both > first, "{both}");
+    app.put(key, &path, second).await.expect(409);
+    app.post(key, CHARACTERS, zoe).await.expect(409);
+    assert_eq!(counted(&app).await, both);
+    app.delete(key, &path).await.expect(204);
+    assert_eq!(counted(&app).await, before);
 
-        let made = app.post(text, RESPONSES, response(true)).await.expect(200);
-        assert!(counted(&app).await > before);
-        let path = format!("{RESPONSES}/{}", made["id"].as_str().unwrap());
-        app.delete(text, &path).await.expect(200);
-        assert_eq!(counted(&app).await, before);
-        app.delete(text, &path).await.expect(404);
-        app.post(text, RESPONSES, response(false)).await.expect(200);
-        assert_eq!(counted(&app).await, before);
-        app.post(text, RESPONSES, response(true)).await.expect(200);
-        app.advance(31 * DAY);
-        assert_eq!(stored::prune(&app.app).await.unwrap(), 1);
-        assert_eq!(counted(&app).await, before);
+    let made = app.post(text, RESPONSES, response(true)).await.expect(200);
+    assert!(counted(&app).await > before);
+    let path = format!("{RESPONSES}/{}", made["id"].as_str().unwrap());
+    app.delete(text, &path).await.expect(200);
+    assert_eq!(counted(&app).await, before);
+    app.delete(text, &path).await.expect(404);
+    app.post(text, RESPONSES, response(false)).await.expect(200);
+    assert_eq!(counted(&app).await, before);
+    app.post(text, RESPONSES, response(true)).await.expect(200);
+    app.advance(31 * DAY);
+    assert_eq!(stored::prune(&app.state).await.unwrap(), 1);
+    assert_eq!(counted(&app).await, before);
 
-        let completion = app.post(key, COMPLETIONS, completion()).await.expect(200);
-        let asked = counted(&app).await;
-        assert!(asked > before, "{asked}");
-        let analysis = app.post(key, ANALYSES, analysis()).await.expect(200);
-        assert!(counted(&app).await > asked);
-        server::start_worker(&app.app, quick()).await.unwrap();
-        for made in [completion, analysis] {
-            let path = made["id"].as_str().unwrap();
-            eventually("it ends", || async {
-                app.get(key, path).await.expect(200)["state"] != "in-progress"
-            })
-            .await;
-        }
-        assert!(counted(&app).await > before, "results count");
-        app.advance(2 * DAY);
-        assert_eq!(messaging::purge(&app.app).await.unwrap(), 1);
-        assert_eq!(analyses::purge(&app.app).await.unwrap(), 1);
-        assert_eq!(counted(&app).await, before);
+    let completion = app.post(key, PATH, completion()).await.expect(200);
+    let asked = counted(&app).await;
+    assert!(asked > before, "{asked}");
+    let analysis = app.post(key, ANALYSES, analysis()).await.expect(200);
+    assert!(counted(&app).await > asked);
+    app.start_worker(&CAPABILITIES).await;
+    for made in [completion, analysis] {
+        let path = made["id"].as_str().unwrap();
+        eventually("it ends", || async {
+            app.get(key, path).await.expect(200)["state"] != "in-progress"
+        })
+        .await;
     }
-);
+    assert!(counted(&app).await > before, "results count");
+    app.advance(2 * DAY);
+    assert_eq!(messaging::purge(&app.state).await.unwrap(), 1);
+    assert_eq!(analyses::purge(&app.state).await.unwrap(), 1);
+    assert_eq!(counted(&app).await, before);
+});
 
-on_both_databases!(
+on_each_database!(
     a_partner_at_its_limit_stores_no_text_and_deletes,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         let (acme, _) = app.acme_and_other().await;
         let quota = text_quota(&app, &acme).await;
         let (key, text) = (acme.key.as_str(), quota.key.as_str());
@@ -156,7 +149,7 @@ on_both_databases!(
                 "/api/characters/acme/ada",
                 json!({"personality": "x"}),
             ),
-            (key, Method::POST, COMPLETIONS, completion()),
+            (key, Method::POST, PATH, completion()),
             (key, Method::POST, ANALYSES, analysis()),
         ] {
             let refused = app.call(key, method, path, body).await;
@@ -191,35 +184,3 @@ on_both_databases!(
         assert_eq!(counted(&app).await, KEY_BYTES + QUOTA_BYTES);
     }
 );
-
-on_both_databases!(
-    a_response_of_the_journal_counts_once,
-    |builder| builder.without_worker(),
-    |app| {
-        let acme = app.partner("acme").await;
-        let quota = text_quota(&app, &acme).await;
-        let input = json!([{"role": "user", "content": "Zoë?"}]);
-        let left = json!({
-            "quota": quota.path.rsplit('/').next(), "created_at": 1, "expires_at": 9_000_000_000_000_i64,
-            "row": {"id": "resp_1", "previous_id": null, "input": input, "response": {"id": "resp_1", "output": []}},
-        });
-        let journal = app.app.config.store.dir.join("journal");
-        let file = journal.join("response.resp_1.json");
-        let before = counted(&app).await;
-        let mut sums = Vec::new();
-        for _ in 0..2 {
-            std::fs::write(&file, left.to_string()).unwrap();
-            stored::start(&app.app.generation).await.unwrap();
-            assert!(!file.exists(), "the database has it");
-            sums.push(counted(&app).await);
-        }
-        assert!(sums[0] > before && sums[0] == sums[1], "{sums:?}");
-    }
-);
-
-pub(super) async fn limit_storage(app: &TestApp, bytes: u64) {
-    let limited = json!({"settings": {"storage_bytes": bytes}});
-    app.put(ADMIN_KEY, "/api/partners/acme", limited)
-        .await
-        .expect(200);
-}

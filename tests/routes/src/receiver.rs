@@ -16,12 +16,11 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use axum_server::{Handle, tls_rustls::RustlsConfig};
-use colloquy::Config;
+use colloquy_config::Config;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
+use support::eventually;
 use tempfile::TempDir;
-
-use crate::eventually;
 
 /// How the receiver answers one request.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Databases from before the calls that ended counted in the storage of their partners.
 
-use colloquy::{server, store::Executor as _};
-use harness::TestDatabase;
 use support::earlier::{migrate_as_before, migrations, run};
+
+use super::*;
 
 #[tokio::test]
 async fn calls_that_ended_under_an_earlier_server_count_nothing() {
@@ -30,6 +30,6 @@ async fn calls_that_ended_under_an_earlier_server_count_nothing() {
         ] {
             assert_eq!(db.fetch_count(sql).await.unwrap(), expected, "{sql}");
         }
-        assert_eq!(server::recount_texts(&store).await.unwrap(), 0);
+        assert_eq!(recount(&store).await.unwrap(), 0);
     }
 }

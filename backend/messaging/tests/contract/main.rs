@@ -1,0 +1,184 @@
+//! What messaging does on both databases: who asks and how often, the shape of answers, how long they are kept, jobs that are lost; and the texts of
+//! a partner, which several capabilities keep and count.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod answers;
+mod durable;
+mod requests;
+mod storage;
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use axum::{extract::FromRef, http::Method};
+use colloquy_accounts::{Accounts, AccountsCapability, Tenant, partners::PartnerDependent};
+use colloquy_analyses::{Analyses, AnalysesCapability};
+use colloquy_characters::{Character, CharacterCache, Characters, CharactersCapability};
+use colloquy_generation::{Generation, GenerationCapability};
+use colloquy_http::Edge;
+use colloquy_kernel::{Capability, Kernel};
+use colloquy_messaging::{self as messaging, Messaging, MessagingCapability};
+use colloquy_sandbox::Sandbox;
+use colloquy_speech::{SpeakingVoice, Speech, VoiceLibrary};
+use colloquy_store::{Executor as _, StoreError, statement};
+use serde_json::{Value, json};
+use support::{TestDatabase, eventually, on_each_database};
+use test_routes::{
+    ADMIN_KEY, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const PATH: &str = "/v2/completions";
+
+/// The state of the capabilities.
+#[derive(Clone)]
+struct Place {
+    messaging: Messaging,
+    analyses: Analyses,
+}
+
+impl Deref for Place {
+    type Target = Messaging;
+
+    fn deref(&self) -> &Messaging {
+        &self.messaging
+    }
+}
+
+impl AsRef<Kernel> for Place {
+    fn as_ref(&self) -> &Kernel {
+        self.messaging.as_ref()
+    }
+}
+
+impl FromRef<Place> for Accounts {
+    fn from_ref(place: &Place) -> Self {
+        Self::clone(&place.messaging)
+    }
+}
+
+impl FromRef<Place> for Characters {
+    fn from_ref(place: &Place) -> Self {
+        Self::clone(&place.messaging)
+    }
+}
+
+impl FromRef<Place> for Generation {
+    fn from_ref(place: &Place) -> Self {
+        Self::clone(&place.messaging)
+    }
+}
+
+impl FromRef<Place> for Messaging {
+    fn from_ref(place: &Place) -> Self {
+        place.messaging.clone()
+    }
+}
+
+impl FromRef<Place> for Analyses {
+    fn from_ref(place: &Place) -> Self {
+        place.analyses.clone()
+    }
+}
+
+/// No partner has a voice.
+#[derive(Debug)]
+struct NoVoices;
+
+#[async_trait]
+impl VoiceLibrary for NoVoices {
+    async fn voices(&self, _: &Tenant) -> Result<Vec<SpeakingVoice>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn voice(&self, _: &Tenant, _: &str) -> Result<Option<SpeakingVoice>, StoreError> {
+        Ok(None)
+    }
+}
+
+const CAPABILITIES: [&dyn Capability<Place>; 5] = [
+    &AccountsCapability,
+    &CharactersCapability,
+    &GenerationCapability,
+    &MessagingCapability,
+    &AnalysesCapability,
+];
+
+fn builder(database: &TestDatabase) -> TestRoutesBuilder {
+    TestRoutesBuilder::new(database)
+}
+
+async fn start(database: &TestDatabase) -> TestRoutes<Place> {
+    start_by(builder(database)).await
+}
+
+async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
+    let document_bytes = builder.settings().limits.document_memory_bytes;
+    let cache = Arc::new(CharacterCache::new(builder.clock(), document_bytes));
+    let dependents = vec![Arc::clone(&cache) as Arc<dyn PartnerDependent>];
+    let place = async |accounts: Accounts, edge: Edge| {
+        let providers = Doubles::default().providers(&accounts.config);
+        let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
+        let library = Arc::new(NoVoices);
+        let speech = Speech::new(accounts.clone(), providers.clone(), sandbox, library);
+        let analyses = Analyses::new(accounts.clone(), providers.clone());
+        let characters = Characters::new(accounts, cache, Arc::new(NoBases));
+        let generation = Generation::open(characters, providers, edge, Arc::new(NoBases)).await;
+        Place {
+            messaging: Messaging::new(generation.unwrap(), speech),
+            analyses,
+        }
+    };
+    builder.open(dependents, place, &CAPABILITIES).await
+}
+
+/// A new message of text.
+fn written(id: &str, text: &str) -> Value {
+    json!({"id": id, "type": "text", "text": text, "is_processed": false})
+}
+
+/// A question to Ada that wants no sound; `more` goes over its fields.
+fn question(messages: Value, more: Value) -> Value {
+    let mut input =
+        json!({"messages": messages, "character": "repo:acme/ada", "generate_audio": false});
+    for (field, value) in more.as_object().unwrap() {
+        input[field] = value.clone();
+    }
+    json!({"input": input})
+}
+
+/// Asks, and gives the path of the completion.
+async fn asked(app: &TestRoutes<Place>, key: &str, body: Value) -> String {
+    let accepted = app.post(key, PATH, body).await.expect(200);
+    assert_eq!(accepted["state"], "in-progress");
+    assert_eq!(accepted.as_object().unwrap().len(), 2, "{accepted}");
+    accepted["id"].as_str().unwrap().to_owned()
+}
+
+/// The completion at this path, once it ended.
+async fn ended(app: &TestRoutes<Place>, key: &str, path: &str) -> Value {
+    for _ in 0..3_000 {
+        let completion = app.get(key, path).await.expect(200);
+        assert_eq!(completion["id"], path);
+        if completion["state"] != "in-progress" {
+            return completion;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{path} does not end");
+}
+
+/// The result of a question that is answered.
+async fn output(app: &TestRoutes<Place>, key: &str, body: Value) -> Value {
+    let path = asked(app, key, body).await;
+    let mut completion = ended(app, key, &path).await;
+    assert_eq!(completion["state"], "completed", "{completion}");
+    assert_eq!(completion.as_object().unwrap().len(), 3, "{completion}");
+    completion["output"].take()
+}
