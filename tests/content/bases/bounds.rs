@@ -23,6 +23,7 @@ async fn bring(server: &Server, key: &str, name: &str, mebibytes: usize) -> Answ
         if answer.status != 503 {
             return answer;
         }
+        assert_ne!(answer.header("retry-after"), "", "{}", answer.text);
         sleep(Duration::from_secs(1)).await;
     }
 }
