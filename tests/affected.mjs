@@ -32,7 +32,7 @@ const AREAS = {
 };
 
 /** What is looked at of a change that reaches every test: a whole path through each system. */
-const SELECTION = ["http", "config", "process", "store", "bases::contract", "text", "calls_recovery"];
+const SELECTION = ["http", "config", "process", "store", "bases::characters", "text", "calls_recovery"];
 
 /** Tests that take longer than all others together. */
 const LONG = "test(/histories|neural|_memory|outlast|long_|fuzz|crashes/) or binary_id(colloquy-inference::kernels)";

@@ -2,36 +2,18 @@
 
 use std::time::Duration;
 
-use colloquy::{Config, providers, store::Executor as _};
+use colloquy::{Config, providers};
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, TestAppBuilder, send},
-    eventually, on_both_databases,
+    eventually,
     process::Server,
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_routes::analyses::{PATH, analyzed, conversation};
 use tokio::time::sleep;
-
-const PATH: &str = "/v2/dialog_analyses";
-
-fn conversation() -> Value {
-    json!({"input": {
-        "messages": [
-            {"text": "Hello! Who are you?", "originator": "bot"},
-            {"text": "My name is Ada, and I live in Berlin now.", "originator": "user"},
-        ],
-        "language": "English",
-        "current_profile": {"name": null, "city": "Paris", "job": "clerk"},
-        "profile_schema": {
-            "name": {"type": "string", "description": "What the user is called"},
-            "city": {"type": "string"}, "job": {"type": "string"}, "pet": {"type": "string"},
-        },
-        "feedback_schema": {"mood": {"type": "string"}, "stars": {"type": "integer", "description": "1 to 5"}},
-        "prompt_extra_text": "Be brief.",
-    }})
-}
 
 fn answer() -> Value {
     json!({
@@ -60,61 +42,6 @@ fn asking(upstream: &Upstream, model: &str, builder: TestAppBuilder) -> TestAppB
     let builder = builder.providers(providers::from_config(&settings).unwrap());
     builder.quick_worker()
 }
-
-async fn ended(app: &TestApp, key: &str, made: &Value) -> Value {
-    let path = made["id"].as_str().unwrap().to_owned();
-    let mut read = Value::Null;
-    for _ in 0..1_200 {
-        read = app.get(key, &path).await.expect(200);
-        if read["state"] != "in-progress" {
-            return read;
-        }
-        sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it did not end: {read}");
-}
-
-async fn analyzed(app: &TestApp, key: &str, body: Value) -> Value {
-    let made = app.post(key, PATH, body).await.expect(200);
-    assert_eq!(made["state"], "in-progress");
-    assert_eq!(made.as_object().unwrap().len(), 3, "{made}");
-    ended(app, key, &made).await
-}
-
-on_both_databases!(
-    the_embedded_model_finds_what_is_stated,
-    |builder| builder
-        .quick_worker()
-        .config(|config| config.analyses.model = Some("builtin/extractive".to_owned())),
-    |app| {
-        let (acme, other) = app.acme_and_other().await;
-        let read = analyzed(&app, &acme.key, conversation()).await;
-        let expected = json!({
-            "profile": {"name": "Ada", "city": "Berlin", "job": "clerk", "pet": null},
-            "feedback": {"mood": null, "stars": null},
-        });
-        assert_eq!(
-            (&read["state"], &read["output"]),
-            (&json!("completed"), &expected),
-            "{read}"
-        );
-        let created = read["created_at"].as_str().unwrap();
-        assert!(created.ends_with('Z') && created.contains('T'), "{created}");
-        assert!(read["server_runtime"].is_u64());
-        let path = read["id"].as_str().unwrap();
-        assert!(path.starts_with("/v2/dialog_analyses/"));
-        app.get(&other.key, path).await.expect(404);
-        // What was asked does not stay.
-        let sql = "SELECT COUNT(*) FROM dialog_analyses WHERE input IS NOT NULL";
-        assert_eq!(app.app.store.db().fetch_count(sql).await.unwrap(), 0);
-        // Nor does anything once its partner is gone.
-        app.delete(ADMIN_KEY, "/api/partners/acme")
-            .await
-            .expect(204);
-        let sql = "SELECT COUNT(*) FROM dialog_analyses";
-        assert_eq!(app.app.store.db().fetch_count(sql).await.unwrap(), 0);
-    }
-);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_is_kept_for_a_day() {

@@ -14,18 +14,15 @@ use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, Answer, TestAppBuilder, send},
     client::go_forward,
-    eventually, on_both_databases,
+    eventually,
     sounds::{converted, wav},
     upstream::{Api, Fault, Script, Upstream},
 };
-use reqwest::{
-    Method,
-    multipart::{Form, Part},
-};
+use reqwest::{Method, multipart::Form};
 use serde_json::{Value, json};
+use test_routes::transcripts::{PATH, audio, ended, post_form, recording};
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 
-const PATH: &str = "/v2/transcript";
 const HEARD: &str = "Um, go forward ten meters.";
 const RATE_HZ: usize = 16_000;
 
@@ -42,33 +39,6 @@ async fn scripted() -> Upstream {
     let upstream = Upstream::start().await;
     upstream.set_default(Api::Transcription, Script::text(HEARD));
     upstream
-}
-
-fn recording() -> Vec<u8> {
-    wav(&go_forward())
-}
-
-fn audio(name: &str, bytes: Vec<u8>) -> Form {
-    Form::new().part("audio", Part::bytes(bytes).file_name(name.to_owned()))
-}
-
-async fn post_form(app: &TestApp, key: &str, form: Form) -> Answer {
-    let request = app.request(Method::POST, PATH).header("x-api-key", key);
-    send(request.multipart(form)).await
-}
-
-/// The transcript, once it ended.
-async fn ended(app: &TestApp, key: &str, made: &Value) -> Value {
-    let path = made["id"].as_str().unwrap().to_owned();
-    let mut read = Value::Null;
-    for _ in 0..3_600 {
-        read = app.get(key, &path).await.expect(200);
-        if read["status"] == "completed" || read["status"] == "error" {
-            return read;
-        }
-        sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it did not end: {read}");
 }
 
 async fn transcribed(app: &TestApp, key: &str, form: Form) -> Value {
@@ -91,29 +61,6 @@ async fn is_tidy(app: &TestApp) {
     let kept = "transcripts WHERE blob_key IS NOT NULL OR audio_url IS NOT NULL";
     assert_eq!(count(app, kept).await, 0);
 }
-
-on_both_databases!(a_recording_is_written_down, |builder| builder, |app| {
-    // The doubles hear nothing; what counts here is the way of a transcript through either database.
-    let (acme, other) = app.acme_and_other().await;
-    let made = post_form(&app, &acme.key, audio("a.wav", recording()))
-        .await
-        .expect(200);
-    let read = ended(&app, &acme.key, &made).await;
-    assert!(
-        read["status"] == "completed" || read["status"] == "error",
-        "{read}"
-    );
-    let path = made["id"].as_str().unwrap();
-    assert!(path.starts_with("/v2/transcript/"));
-    app.get(&other.key, path).await.expect(404);
-    let id = path.rsplit('/').next().unwrap();
-    app.get(&acme.key, &format!("{PATH}/{id}"))
-        .await
-        .expect(200);
-    app.get(&acme.key, &format!("{PATH}/not-one"))
-        .await
-        .expect(404);
-});
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_format_is_known_by_its_content() {

@@ -13,14 +13,13 @@ use colloquy::{
     store::Executor as _,
 };
 use futures_util::{FutureExt as _, future::BoxFuture, stream};
-use reqwest::{Body, Method, RequestBuilder, multipart::Part};
-use serde_json::Value;
+use reqwest::{Body, Method, RequestBuilder, header::CONTENT_TYPE, multipart::Part};
 use support::clock::manual;
 pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota, quick};
-use test_routes::{Answers, TestClient, settings, works_off};
+use test_routes::{Answers, TestBody, TestClient, TestWork, binary, settings};
 use tokio::task::JoinHandle;
 
-use crate::{TestDatabase, doubles::Doubles, process::binary};
+use crate::{TestDatabase, doubles::Doubles};
 
 /// Sets a server up.
 pub struct TestAppBuilder {
@@ -33,7 +32,7 @@ pub struct TestAppBuilder {
 }
 
 impl TestAppBuilder {
-    /// Time stands still until [`TestApp::advance`].
+    /// Time stands still until [`TestWork::advance`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
         self.clock(manual())
@@ -125,23 +124,23 @@ impl TestAppBuilder {
         }
         let server = tokio::spawn(server::serve(app.clone(), listener));
         let http = client();
+        let client = TestClient::new(Listener {
+            http: http.clone(),
+            address,
+        });
         TestApp {
+            work: TestWork::new(client, app.kernel.clone(), manual),
             app,
             address,
             doubles,
-            client: TestClient::new(Listener {
-                http: http.clone(),
-                address,
-            }),
             http,
-            manual,
             _database: database,
             server: Some(server),
         }
     }
 }
 
-/// A running server, which is asked by way of the [`TestClient`] that this derefs to. Dropping it tells the server to stop; [`TestApp::stop`] waits
+/// A running server, which is asked by way of the [`TestWork`] that this derefs to. Dropping it tells the server to stop; [`TestApp::stop`] waits
 /// for it.
 pub struct TestApp {
     /// The server's parts.
@@ -152,17 +151,16 @@ pub struct TestApp {
     pub doubles: Doubles,
     /// A client without any key.
     pub http: reqwest::Client,
-    client: TestClient,
-    manual: Option<Arc<ManualClock>>,
+    work: TestWork,
     _database: TestDatabase,
     server: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
 impl Deref for TestApp {
-    type Target = TestClient;
+    type Target = TestWork;
 
-    fn deref(&self) -> &TestClient {
-        &self.client
+    fn deref(&self) -> &TestWork {
+        &self.work
     }
 }
 
@@ -178,13 +176,19 @@ impl Answers for Listener {
         key: &str,
         method: Method,
         path: &str,
-        body: Value,
+        body: TestBody,
     ) -> BoxFuture<'static, Answer> {
         let url = format!("http://{}{path}", self.address);
-        let mut request = self.http.request(method, url).header("x-api-key", key);
-        if !body.is_null() {
-            request = request.json(&body);
-        }
+        let request = self.http.request(method, url).header("x-api-key", key);
+        let request = match body {
+            TestBody::Empty => request,
+            TestBody::Json(body) => request.json(&body),
+            TestBody::Form(form) => request.multipart(form),
+            TestBody::Fields(fields) => {
+                let kind = "application/x-www-form-urlencoded";
+                request.header(CONTENT_TYPE, kind).body(fields)
+            }
+        };
         send(request).boxed()
     }
 }
@@ -203,52 +207,6 @@ impl TestApp {
             providers: None,
             worker: Some(jobs::Settings::default()),
         }
-    }
-
-    /// Moves the clock of a server with [`TestAppBuilder::manual_clock`]. Its worker looks at once for what is due then.
-    pub fn advance(&self, by: Duration) {
-        self.manual
-            .as_ref()
-            .expect("the test has a manual clock")
-            .advance(by);
-        self.app.kernel.jobs.wake();
-    }
-
-    /// Waits until no job of this kind is queued or runs: nothing more comes of what was asked for.
-    pub async fn works_off(&self, kind: &str) {
-        works_off(&self.app.store, kind).await;
-    }
-
-    /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its
-    /// attempts. Returns how many there were, and for how long they were waited for.
-    pub async fn attempts(&self, kind: &str) -> (u64, Duration) {
-        let db = self.app.store.db();
-        let find = async |column: &str, states: &str| {
-            let sql =
-                format!("SELECT {column} FROM work WHERE kind = '{kind}' AND state IN ({states})");
-            db.fetch_count(sql).await.expect("a number")
-        };
-        let mut waited = Duration::ZERO;
-        for _ in 0..3_000 {
-            let attempts = find("fence", "'done', 'failed'").await;
-            if attempts > 0 {
-                return (attempts, waited);
-            }
-            let now = self.app.clock.now_ms().unsigned_abs();
-            let wait = find("run_at", "'queued'").await.saturating_sub(now);
-            let wait = Duration::from_millis(wait);
-            waited += wait;
-            self.advance(wait);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("it did not end: {kind}");
-    }
-
-    /// Sets the time of day of a server with [`TestAppBuilder::manual_clock`].
-    pub fn set_clock(&self, now: &str) {
-        let clock = self.manual.as_ref().expect("the test has a manual clock");
-        clock.set(now.parse().expect("a time"));
-        self.app.kernel.jobs.wake();
     }
 
     /// The address of a path.

@@ -16,13 +16,11 @@ pub mod namespaces;
 pub mod neural;
 pub mod process;
 pub mod sounds;
-pub mod upstream;
-pub mod vectorstores;
 pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
 pub use support::{TestDatabase, database, eventually, slowness};
-pub use test_routes::{doubles, receiver};
+pub use test_routes::{doubles, receiver, upstream, vectorstores};
 
 /// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
 pub fn by_length<T>(short: T, full: T) -> T {

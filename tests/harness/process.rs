@@ -3,9 +3,9 @@
 use std::{
     fs::Permissions,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitStatus, Output, Stdio},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use colloquy::Config;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
+pub use test_routes::binary;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Child,
@@ -36,40 +37,6 @@ pub const BECOME_NOBODY: [&str; 4] = [
 
 /// How long a server may take to start, and to stop once its time to drain is over.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The binary of this checkout: `COLLOQUY_TEST_BINARY`, or built now, which is quick when nothing changed.
-pub fn binary() -> &'static PathBuf {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("COLLOQUY_TEST_BINARY") {
-            return path.into();
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args([
-                "build",
-                "-p",
-                "colloquy-backend",
-                "--bin",
-                "colloquy",
-                "--message-format=json",
-            ])
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .output()
-            .expect("cargo runs");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let messages = String::from_utf8_lossy(&output.stdout);
-        messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
-            .expect("cargo names the binary")
-    })
-}
 
 /// A command on this database, without the settings of the environment.
 pub fn command(database: &TestDatabase, arguments: &[&str]) -> Command {

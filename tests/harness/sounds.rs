@@ -2,6 +2,8 @@
 
 use std::{f64::consts::TAU, fs, process::Command};
 
+pub use test_routes::sounds::wav;
+
 /// Samples of a second.
 const RATE: usize = 16_000;
 
@@ -105,25 +107,6 @@ pub fn without_speech() -> Vec<Vec<i16>> {
         }
     }));
     sounds
-}
-
-/// Samples as a WAV file.
-#[must_use]
-pub fn wav(samples: &[i16]) -> Vec<u8> {
-    let bytes: Vec<u8> = samples
-        .iter()
-        .flat_map(|sample| sample.to_le_bytes())
-        .collect();
-    let mut wav = Vec::with_capacity(44 + bytes.len());
-    wav.extend(b"RIFF");
-    wav.extend((36 + bytes.len() as u32).to_le_bytes());
-    wav.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    wav.extend((RATE as u32).to_le_bytes());
-    wav.extend((2 * RATE as u32).to_le_bytes());
-    wav.extend(b"\x02\0\x10\0data");
-    wav.extend((bytes.len() as u32).to_le_bytes());
-    wav.extend(bytes);
-    wav
 }
 
 /// A WAV file as a file of another kind, made by ffmpeg.

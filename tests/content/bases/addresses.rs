@@ -1,116 +1,23 @@
 //! Documents that are addresses.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use axum::{
-    Router,
-    http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse as _, Redirect},
-    routing::get,
-};
 use colloquy::{bases::Digitize, jobs};
-use harness::{TestDatabase, app::TestAppBuilder};
-use tokio::{net::TcpListener, task::JoinSet};
+use harness::app::TestAppBuilder;
+use test_routes::{
+    bases::{nothing_is_pending, text_of},
+    site::site,
+};
 
 use super::*;
-
-const PAGE: &str = "<html><head><title>Feeding lions</title></head><body><nav><a href='/'>Home</a><a href='/shop'>Shop</a></nav>\
-<article><h1>Feeding lions</h1><p>Lions are fed twice a day, in the morning and in the evening, as they have been for years.</p>\
-<p>Visitors may watch from the gallery, which opens half an hour before, and ask the keepers whatever they like to know.</p></article>\
-<footer>Imprint</footer></body></html>";
-
-/// A sheet.
-const SHEET: &str = "xlsx/xlsx_01.xlsx";
-
-/// A site on this machine; it ends with the set.
-pub(super) async fn site() -> (String, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::new(AtomicUsize::new(0));
-    let flaky = move || {
-        let asked = Arc::clone(&asked);
-        async move {
-            match asked.fetch_add(1, Ordering::Relaxed) {
-                0 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-                _ => "It came the second time.".into_response(),
-            }
-        }
-    };
-    let visits = Arc::new(AtomicUsize::new(0));
-    let counted = move || {
-        let visit = visits.fetch_add(1, Ordering::Relaxed) + 1;
-        async move { format!("This is visit number {visit}.") }
-    };
-    // It has no length and no end.
-    let endless = || async {
-        let pieces =
-            futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>("words ".repeat(4_096)));
-        axum::body::Body::from_stream(pieces)
-    };
-    let latin = || async {
-        let text = b"<html><body><p>Die L\xf6wen schlafen, w\xe4hrend die B\xe4ren spielen.</p></body></html>";
-        (
-            [(CONTENT_TYPE, "text/html; charset=iso-8859-1")],
-            text.to_vec(),
-        )
-    };
-    let pdf = || async {
-        let file = sample("pdf/multi_page.pdf");
-        ([(CONTENT_TYPE, "application/octet-stream")], file)
-    };
-    // Neither its type nor its name says what it is, and it does not begin with its mark.
-    let prefixed = || async {
-        let mut file = b"\xEF\xBB\xBF\r\n".to_vec();
-        file.extend(sample("pdf/multi_page.pdf"));
-        ([(CONTENT_TYPE, "application/octet-stream")], file)
-    };
-    // No name says what it is, only its type.
-    let sheet = || async {
-        let kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
-        let file = sample(SHEET);
-        ([(CONTENT_TYPE, kind)], file)
-    };
-    // Its name knows more than its type.
-    let table = || async {
-        let kind = "application/vnd.ms-excel";
-        ([(CONTENT_TYPE, kind)], "animal,price\nlion,12\n")
-    };
-    let router = Router::new()
-        .route("/prices", get(sheet))
-        .route("/table.csv", get(table))
-        .route(
-            "/lions",
-            get(|| async { ([(CONTENT_TYPE, "text/html")], PAGE) }),
-        )
-        .route("/moved", get(|| async { Redirect::permanent("/lions") }))
-        .route("/round", get(|| async { Redirect::permanent("/round") }))
-        .route("/flaky.txt", get(flaky))
-        .route("/latin", get(latin))
-        .route("/paper.pdf", get(pdf))
-        .route("/prefixed", get(prefixed))
-        .route(
-            "/song",
-            get(|| async { ([(CONTENT_TYPE, "application/zip")], "PK\u{3}\u{4}") }),
-        )
-        .route("/nothing", get(|| async {}))
-        .route("/counted.txt", get(counted))
-        .route("/endless.txt", get(endless));
-    let mut server = JoinSet::new();
-    server.spawn(async move {
-        axum::serve(listener, router).await.unwrap();
-    });
-    (origin, server)
-}
 
 fn open(builder: TestAppBuilder) -> TestAppBuilder {
     let builder = builder.config(|config| config.fetch.allow_private = true);
     builder.with_decoder().quick_worker()
 }
 
-on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_become_documents() {
+    let builder = open(TestApp::builder(&TestDatabase::sqlite()));
+    let app = builder.start().await;
     let (origin, _site) = site().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -228,105 +135,97 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         let refused = app.post(key, &batch, body.clone()).await.expect(400);
         assert_eq!(refused["field"], field, "{refused}");
     }
-});
-
-pub(super) async fn text_of(app: &TestApp, key: &str, id: &str) -> String {
-    let content = format!("/api/documents/{BASE}/{id}/content/digitized");
-    let content = app.get(key, &content).await.expect(200);
-    content["content"].as_str().unwrap().trim().to_owned()
 }
 
-on_both_databases!(
-    what_is_at_an_address_is_fetched_again_when_that_is_wanted,
-    |builder| open(builder),
-    |app| {
-        let (origin, _site) = site().await;
-        let acme = furnished(&app).await;
-        let key = acme.key.as_str();
-        let body = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt"), format!("{origin}/counted.txt"), format!("{origin}/latin")]});
-        let batch = format!("/api/documents/{BASE}/batch");
-        let made = app.post(key, &batch, body).await.expect(200);
-        let ids: Vec<&str> = (0..3)
-            .map(|at| made["results"][at]["document_id"].as_str().unwrap())
-            .collect();
-        let same = |at: usize| &made["results"][at]["duplicate_document_ids"];
-        assert_eq!(same(0), &json!([]));
-        assert_eq!(same(1), &json!([ids[0]]), "the same address");
-        assert_eq!(same(2), &json!([]));
-        for id in &ids {
-            let document = digitized(&app, key, id).await;
-            assert_eq!(document["status"], "digitized", "{document}");
-        }
-        let process = "/api/queue/process?partner=acme&kb=manual";
-        let body = json!({"document": {"id": ids[0]}});
-        app.post(key, process, body.clone()).await.expect(200);
-        digitized(&app, key, ids[0]).await;
-        assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
-
-        // Another address is fetched in the place of the first.
-        let path = format!("/api/documents/{BASE}/{}/url", ids[0]);
-        let lions = format!("{origin}/lions");
-        let changed = put(&app, key, &path, &[("url", &lions)]).await.expect(200);
-        assert_eq!(changed["duplicate_document_ids"], json!([]));
-        assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
-        app.post(key, process, body.clone()).await.expect(200);
-        digitized(&app, key, ids[0]).await;
-        assert!(text_of(&app, key, ids[0]).await.contains("twice a day"));
-        // What somebody brings in its place is read, and the address left alone.
-        let original = format!("/api/documents/{BASE}/{}/content/original", ids[0]);
-        put(&app, key, &original, &[("content", "Tigers swim.")])
-            .await
-            .expect(200);
-        app.post(key, process, body).await.expect(200);
-        digitized(&app, key, ids[0]).await;
-        assert_eq!(text_of(&app, key, ids[0]).await, "Tigers swim.");
-
-        // A later attempt reads what the first one fetched, in its encoding.
-        let document = app
-            .get(key, &format!("/api/document/{BASE}/{}", ids[2]))
-            .await;
-        assert_eq!(document.expect(200)["media_type"], "text/html");
-        let latin = ids[2];
-        let sql =
-            format!("UPDATE knowledge_documents SET digitizing = 'queued' WHERE id = '{latin}'");
-        app.app.store.db().execute(sql).await.unwrap();
-        let transaction = app.app.store.begin().await.unwrap();
-        let job = Digitize {
-            document: latin.to_owned(),
-        };
-        jobs::enqueue(&app.app, &transaction, None, &job)
-            .await
-            .unwrap();
-        transaction.commit().await.unwrap();
-        app.app.kernel.jobs.wake();
-        digitized(&app, key, latin).await;
-        let text = text_of(&app, key, latin).await;
-        assert!(text.contains("Löwen"), "{text}");
-
-        // What is being deleted is no duplicate.
-        let sql = format!(
-            "UPDATE knowledge_documents SET digitizing = 'running' WHERE id = '{}'",
-            ids[1]
-        );
-        app.app.store.db().execute(sql).await.unwrap();
-        let again = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt")]});
-        let again = app.post(key, &batch, again).await.expect(200);
-        assert_eq!(
-            again["results"][0]["duplicate_document_ids"],
-            json!([ids[1]])
-        );
-        app.delete(key, &format!("/api/documents/{BASE}/{}", ids[1]))
-            .await
-            .expect(200);
-        let list = app
-            .get(key, &format!("/api/documents/{BASE}"))
-            .await
-            .expect(200);
-        let last = list["documents"].as_array().unwrap().last().unwrap();
-        assert_eq!(last["id"], again["results"][0]["document_id"]);
-        assert_eq!(last["duplicate_document_ids"], json!([]), "{list}");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_at_an_address_is_fetched_again_when_that_is_wanted() {
+    let builder = open(TestApp::builder(&TestDatabase::sqlite()));
+    let app = builder.start().await;
+    let (origin, _site) = site().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let body = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt"), format!("{origin}/counted.txt"), format!("{origin}/latin")]});
+    let batch = format!("/api/documents/{BASE}/batch");
+    let made = app.post(key, &batch, body).await.expect(200);
+    let ids: Vec<&str> = (0..3)
+        .map(|at| made["results"][at]["document_id"].as_str().unwrap())
+        .collect();
+    let same = |at: usize| &made["results"][at]["duplicate_document_ids"];
+    assert_eq!(same(0), &json!([]));
+    assert_eq!(same(1), &json!([ids[0]]), "the same address");
+    assert_eq!(same(2), &json!([]));
+    for id in &ids {
+        let document = digitized(&app, key, id).await;
+        assert_eq!(document["status"], "digitized", "{document}");
     }
-);
+    let process = "/api/queue/process?partner=acme&kb=manual";
+    let body = json!({"document": {"id": ids[0]}});
+    app.post(key, process, body.clone()).await.expect(200);
+    digitized(&app, key, ids[0]).await;
+    assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
+
+    // Another address is fetched in the place of the first.
+    let path = format!("/api/documents/{BASE}/{}/url", ids[0]);
+    let lions = format!("{origin}/lions");
+    let changed = put(&app, key, &path, &[("url", &lions)]).await.expect(200);
+    assert_eq!(changed["duplicate_document_ids"], json!([]));
+    assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
+    app.post(key, process, body.clone()).await.expect(200);
+    digitized(&app, key, ids[0]).await;
+    assert!(text_of(&app, key, ids[0]).await.contains("twice a day"));
+    // What somebody brings in its place is read, and the address left alone.
+    let original = format!("/api/documents/{BASE}/{}/content/original", ids[0]);
+    put(&app, key, &original, &[("content", "Tigers swim.")])
+        .await
+        .expect(200);
+    app.post(key, process, body).await.expect(200);
+    digitized(&app, key, ids[0]).await;
+    assert_eq!(text_of(&app, key, ids[0]).await, "Tigers swim.");
+
+    // A later attempt reads what the first one fetched, in its encoding.
+    let document = app
+        .get(key, &format!("/api/document/{BASE}/{}", ids[2]))
+        .await;
+    assert_eq!(document.expect(200)["media_type"], "text/html");
+    let latin = ids[2];
+    let sql = format!("UPDATE knowledge_documents SET digitizing = 'queued' WHERE id = '{latin}'");
+    app.app.store.db().execute(sql).await.unwrap();
+    let transaction = app.app.store.begin().await.unwrap();
+    let job = Digitize {
+        document: latin.to_owned(),
+    };
+    jobs::enqueue(&app.app, &transaction, None, &job)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    app.app.kernel.jobs.wake();
+    digitized(&app, key, latin).await;
+    let text = text_of(&app, key, latin).await;
+    assert!(text.contains("Löwen"), "{text}");
+
+    // What is being deleted is no duplicate.
+    let sql = format!(
+        "UPDATE knowledge_documents SET digitizing = 'running' WHERE id = '{}'",
+        ids[1]
+    );
+    app.app.store.db().execute(sql).await.unwrap();
+    let again = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt")]});
+    let again = app.post(key, &batch, again).await.expect(200);
+    assert_eq!(
+        again["results"][0]["duplicate_document_ids"],
+        json!([ids[1]])
+    );
+    app.delete(key, &format!("/api/documents/{BASE}/{}", ids[1]))
+        .await
+        .expect(200);
+    let list = app
+        .get(key, &format!("/api/documents/{BASE}"))
+        .await
+        .expect(200);
+    let last = list["documents"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["id"], again["results"][0]["document_id"]);
+    assert_eq!(last["duplicate_document_ids"], json!([]), "{list}");
+}
 
 /// A body that goes on and on is stored as it comes, and given up at the bound.
 #[tokio::test(flavor = "multi_thread")]

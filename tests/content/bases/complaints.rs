@@ -3,9 +3,9 @@
 //! | complaint | here, unless it is below |
 //! |---|---|
 //! | jobs that are stuck for ever | `crashes`, `outages` |
-//! | vectors of one model compared with those of another | `searching::another_model_takes_over` |
+//! | vectors of one model compared with those of another | `searching::another_model_takes_over` in `colloquy-bases` |
 //! | memory that large documents and uploads take | `bounds`; the limits of children are tested in `colloquy-digitize` |
-//! | texts that cost more than anybody allowed | `rewriting`, for the limit of a document; that of a base is not enforced yet |
+//! | texts that cost more than anybody allowed | `rewriting` and `budgets` in `colloquy-bases` |
 //! | addresses inside that are fetched | `addresses::addresses_inside_are_not_fetched` |
 
 use harness::{

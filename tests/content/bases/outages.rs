@@ -197,7 +197,7 @@ async fn a_document_says_why_it_is_not_embedded() {
     let app = builder.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
-    let id = searching::add(&app, key, "Zoo", "The zoo opens at nine.").await;
+    let id = add(&app, key, "Zoo", "The zoo opens at nine.").await;
     let path = format!("/api/document/{BASE}/{id}");
     let told = async || app.get(key, &path).await.expect(200)["processing_error"].clone();
     let so_far = "the embedding service failed and is asked again: connection refused";
@@ -210,48 +210,6 @@ async fn a_document_says_why_it_is_not_embedded() {
     let last = "the embedding service failed, also when it was asked again: connection refused";
     assert_eq!(told().await, last);
 }
-
-on_both_databases!(
-    embedding_that_is_given_up_fails_only_documents_that_wait_for_it,
-    |builder| builder.with_decoder().quick_worker(),
-    |app| {
-        let acme = furnished(&app).await;
-        let key = acme.key.as_str();
-        let id = searching::add(&app, key, "Zoo", "The zoo opens at nine.").await;
-        settled(&app, key).await;
-        let db = app.app.store.db();
-        let given_up = "failed: the document could not be embedded; it was tried several times";
-        for (step, noted, left) in [
-            ("done", "", "done: "),
-            ("none", "", "none: "),
-            ("running", "", given_up),
-            ("running", "answered 503", "failed: answered 503"),
-            ("queued", "is asked again", given_up),
-        ] {
-            let sql = format!(
-                "UPDATE knowledge_documents SET embedding = '{step}', embedding_error = NULLIF('{noted}', '') WHERE id = '{id}'"
-            );
-            db.execute(sql).await.unwrap();
-            let job = colloquy::bases::Embed {
-                document: id.clone(),
-            };
-            let run = colloquy::jobs::Run {
-                id: String::new(),
-                fence: 0,
-                attempt: 6,
-            };
-            let failed = colloquy::jobs::GivenUp::Failed;
-            colloquy::jobs::Job::give_up(job, app.app.bases.clone(), run, failed)
-                .await
-                .unwrap();
-            let sql = format!(
-                "SELECT embedding || ': ' || COALESCE(embedding_error, '') FROM knowledge_documents WHERE id = '{id}'"
-            );
-            let read: Option<String> = db.fetch_scalar(sql).await.unwrap();
-            assert_eq!(read.as_deref(), Some(left), "{step} {noted}");
-        }
-    }
-);
 
 /// Somebody else holds the lock of the database.
 #[tokio::test(flavor = "multi_thread")]
@@ -314,8 +272,8 @@ async fn an_index_applies_removals_only_while_the_disk_is_low() {
     let first = node("first").with_decoder().quick_worker().start().await;
     let acme = furnished(&first).await;
     let key = acme.key.as_str();
-    let lions = searching::add(&first, key, "Lions", "Lions eat meat.").await;
-    let hours = searching::add(&first, key, "Hours", searching::HOURS).await;
+    let lions = add(&first, key, "Lions", "Lions eat meat.").await;
+    let hours = add(&first, key, "Hours", HOURS).await;
     settled(&first, key).await;
     let dir = disk.path("data");
     let second = node("second").config(move |config| config.store.dir = dir);
@@ -329,7 +287,7 @@ async fn an_index_applies_removals_only_while_the_disk_is_low() {
     assert_eq!(degraded(), None);
 
     let ballast = disk.fill_but(FREE);
-    let zebras = searching::add(&first, key, "Zebras", "Zebras graze.").await;
+    let zebras = add(&first, key, "Zebras", "Zebras graze.").await;
     settled(&first, key).await;
     // An index follows when it is searched.
     eventually("the addition waits", async || {

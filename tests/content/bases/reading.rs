@@ -156,27 +156,26 @@ fn uncomputed() -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-on_both_databases!(
-    formulas_without_a_stored_result_are_told,
-    |builder| builder.with_decoder().quick_worker(),
-    |app| {
-        let acme = furnished(&app).await;
-        let key = acme.key.as_str();
-        let made = upload(&app, key, "hours.xlsx", uncomputed()).await;
-        let made = made.expect(201);
-        let id = made["id"].as_str().unwrap();
-        let document = digitized(&app, key, id).await;
-        assert_eq!(document["status"], "digitized", "{document}");
-        assert_eq!(
-            document["processing_warning"],
-            "2 formulas have no stored result: open and save the file in a spreadsheet program"
-        );
-        // Whoever writes the text knows what is in it.
-        let content = format!("/api/documents/{BASE}/{id}/content/digitized");
-        let written = put(&app, key, &content, &[("content", "Lions sleep.")]).await;
-        assert_eq!(written.expect(200)["processing_warning"], Value::Null);
-    }
-);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn formulas_without_a_stored_result_are_told() {
+    let builder = TestApp::builder(&TestDatabase::sqlite());
+    let app = builder.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let made = upload(&app, key, "hours.xlsx", uncomputed()).await;
+    let made = made.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let document = digitized(&app, key, id).await;
+    assert_eq!(document["status"], "digitized", "{document}");
+    assert_eq!(
+        document["processing_warning"],
+        "2 formulas have no stored result: open and save the file in a spreadsheet program"
+    );
+    // Whoever writes the text knows what is in it.
+    let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+    let written = put(&app, key, &content, &[("content", "Lions sleep.")]).await;
+    assert_eq!(written.expect(200)["processing_warning"], Value::Null);
+}
 
 /// What could not be embedded later is refused when it is read.
 #[tokio::test]

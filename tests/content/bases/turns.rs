@@ -11,7 +11,7 @@ use colloquy::{
 use harness::{TestAppBuilder, TestDatabase, doubles::Doubles};
 use tokio::sync::Semaphore;
 
-use super::{searching::add, *};
+use super::*;
 
 /// A model that notes what it is asked for and answers nothing until the test [opens](Self::open) it. A token is a word.
 struct Gate {

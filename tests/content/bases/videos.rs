@@ -14,6 +14,7 @@ use harness::{
     upstream::{Api, Script, Upstream},
 };
 use tempfile::TempDir;
+use test_routes::videos::PRINT;
 use tokio::{net::TcpListener, task::JoinSet};
 
 use super::*;
@@ -21,9 +22,6 @@ use super::*;
 const JSON3: &str = r#"{"events": [{"tStartMs": 2000, "segs": [{"utf8": "Lions "}, {"utf8": "sleep all day."}]},
     {"tStartMs": 62000, "segs": [{"utf8": "They hunt at night."}]}]}"#;
 const VTT: &str = "WEBVTT\n\n00:00:03.000 --> 00:00:05.000\nTigers swim.\n";
-
-/// Prints a file by the shell alone: a program that is confined starts no other.
-pub(super) const PRINT: &str = "print() { while IFS= read -r line || [ -n \"$line\" ]; do printf '%s\\n' \"$line\"; done < \"$1\"; }\n";
 
 /// What a program prints and how it ends, by a word in the address.
 fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::PathBuf {

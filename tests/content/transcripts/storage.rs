@@ -144,61 +144,6 @@ async fn a_transcript_is_refused_beyond_the_limit_and_its_text_is_not() {
     }
 }
 
-on_both_databases!(
-    secret_keys_of_the_partner_delete_its_transcripts_and_no_others_do,
-    |builder| builder.without_worker(),
-    |app| {
-        let (acme, other) = app.acme_and_other().await;
-        let quota = app.quota(&acme, json!({"kinds": ["transcript"]})).await;
-        let mut made = Vec::new();
-        for scope in ["calls", "transcripts"] {
-            let key = app.key("acme", json!({"scopes": [scope]})).await;
-            made.push(key["api_key"].as_str().unwrap().to_owned());
-        }
-        let [unscoped, scoped] = &made[..] else {
-            unreachable!()
-        };
-        let body = json!({"audio_url": "https://example.com/a.mp3"});
-        let made = app.post(&quota.key, PATH, body).await.expect(200);
-        let path = made["id"].as_str().unwrap();
-        let open = counted(&app).await;
-        let set = async |change: &str| {
-            let sql = format!("UPDATE transcripts SET {change}");
-            app.app.store.db().execute(sql).await.unwrap();
-        };
-        for status in ["queued", "processing"] {
-            set(&format!("status = '{status}'")).await;
-            let refused = app.delete(&acme.key, path).await.expect(409);
-            let told = refused["error"].as_str().unwrap();
-            assert!(told.contains("has not ended"), "{told}");
-            let read = app.get(&acme.key, path).await.expect(200);
-            assert_eq!(read["status"], status);
-        }
-        assert_eq!(counted(&app).await, open);
-        set("status = 'error', error = 'x', ended_at = created_at").await;
-        server::recount_texts(&app.app.store).await.unwrap();
-        for (key, status) in [
-            (quota.key.as_str(), 403),
-            (unscoped.as_str(), 403),
-            (ADMIN_KEY, 403),
-            (other.key.as_str(), 404),
-            ("", 401),
-        ] {
-            let refused = app.delete(key, path).await.expect(status);
-            assert!(refused["error"].is_string(), "{refused}");
-            app.get(&acme.key, path).await.expect(200);
-        }
-        let unknown = format!("{PATH}/01890c5e-0000-7000-8000-000000000000");
-        for path in [unknown, format!("{PATH}/not-one")] {
-            let refused = app.delete(scoped, &path).await.expect(404);
-            assert_eq!(refused["error"], "Transcript not found", "{refused}");
-        }
-        app.delete(scoped, path).await.expect(204);
-        app.delete(scoped, path).await.expect(404);
-        counted(&app).await;
-    }
-);
-
 /// A recording that a disk has lost is no reason to try again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recording_that_is_lost_ends_its_transcript() {

@@ -9,6 +9,7 @@ use std::{ops::Range, sync::Arc};
 use anyhow::Context as _;
 use bytes::Bytes;
 use opus::{Application, Bitrate, Channels, Decoder, Encoder};
+pub use test_routes::sounds::go_forward;
 
 /// The rate of the recordings, in samples a second.
 pub const SAMPLE_RATE_HZ: u32 = 16_000;
@@ -92,18 +93,6 @@ impl Speech {
     pub fn voiced_ms(&self) -> u64 {
         20 * self.voiced.len() as u64
     }
-}
-
-/// The samples of "go forward ten meters", mono at 16,000 Hz.
-#[must_use]
-pub fn go_forward() -> Vec<i16> {
-    let bytes = include_bytes!("../../recordings/goforward.raw");
-    bytes
-        .as_chunks::<2>()
-        .0
-        .iter()
-        .map(|sample| i16::from_le_bytes(*sample))
-        .collect()
 }
 
 /// From the first voiced sample up to the last, as a listener behind the codec hears them; `None` without any.

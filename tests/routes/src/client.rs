@@ -1,4 +1,4 @@
-//! Requests with a key and JSON, to routes or to a server.
+//! Requests with a key, to routes or to a server.
 
 use std::sync::Arc;
 
@@ -12,22 +12,37 @@ use colloquy_accounts::{
 };
 use colloquy_http::ApiError;
 use futures_util::future::BoxFuture;
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
+use url::form_urlencoded::Serializer;
 
 use crate::Answer;
 
 /// The admin key of tests.
 pub const ADMIN_KEY: &str = "admin-key-of-the-tests";
 
+/// The body of a request.
+#[derive(Debug)]
+pub enum TestBody {
+    /// None.
+    Empty,
+    /// JSON.
+    Json(Value),
+    /// A form, which may have files.
+    Form(Form),
+    /// The fields of a form without files, as a page sends them.
+    Fields(String),
+}
+
 /// What answers requests.
 pub trait Answers: Send + Sync {
-    /// Answers a request with a key and, unless it is null, a JSON body.
+    /// Answers a request with a key.
     fn answer(
         &self,
         key: &str,
         method: Method,
         path: &str,
-        body: Value,
+        body: TestBody,
     ) -> BoxFuture<'static, Answer>;
 }
 
@@ -75,6 +90,29 @@ impl TestClient {
 
     /// Sends a request with a key and, unless it is null, a JSON body.
     pub async fn call(&self, key: &str, method: Method, path: &str, body: Value) -> Answer {
+        let body = match body {
+            Value::Null => TestBody::Empty,
+            body => TestBody::Json(body),
+        };
+        self.0.answer(key, method, path, body).await
+    }
+
+    /// Sends a form, which may have files.
+    pub async fn form(&self, key: &str, method: Method, path: &str, form: Form) -> Answer {
+        self.0.answer(key, method, path, TestBody::Form(form)).await
+    }
+
+    /// Sends the fields of a form without files.
+    pub async fn fields(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
+        let mut body = Serializer::new(String::new());
+        body.extend_pairs(fields);
+        let body = TestBody::Fields(body.finish());
         self.0.answer(key, method, path, body).await
     }
 

@@ -17,17 +17,18 @@ pub struct TestNode {
 }
 
 impl TestNode {
-    /// Begins a node on a database with the schema.
+    /// Begins a node on a database with the schema. `dependents` are those whom the end of a partner concerns, made of what the node stands on.
     pub async fn start(
         config: Config,
         clock: Arc<dyn Clock>,
-        dependents: Vec<Arc<dyn PartnerDependent>>,
+        dependents: impl FnOnce(&Base) -> Vec<Arc<dyn PartnerDependent>>,
     ) -> Self {
         let store = config.store.open().await.expect("a database");
         let folder = DataFolder::claim(&config.store, &*clock);
         let folder = folder.await.expect("the data folder");
         let base = Base::new(config, store, clock);
         let kernel = Kernel::open(base.clone(), folder).await.expect("a node");
+        let dependents = dependents(&base);
         let accounts = Accounts::open(kernel, Directory::new(base, dependents)).await;
         let accounts = accounts.expect("the secret of the keys");
         ledger::start(&accounts).await.expect("the ledger starts");

@@ -7,15 +7,17 @@ use axum::{
     body::{Body, Bytes, to_bytes},
     extract::ConnectInfo,
     http::{
-        HeaderName, HeaderValue, Method, Request,
+        HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode,
         header::{CONTENT_LENGTH, CONTENT_TYPE},
     },
+    response::Response,
 };
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
+use reqwest::multipart::Form;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use crate::{Answer, Answers};
+use crate::{Answer, Answers, TestBody};
 
 /// A request to routes, which [`send`] sends.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ use crate::{Answer, Answers};
 pub struct TestRequest {
     routes: Router,
     request: Request<Bytes>,
+    form: Option<Form>,
 }
 
 impl TestRequest {
@@ -32,6 +35,7 @@ impl TestRequest {
         Self {
             routes: routes.clone(),
             request: request.body(Bytes::new()).expect("a request"),
+            form: None,
         }
     }
 
@@ -49,28 +53,87 @@ impl TestRequest {
     }
 
     /// Gives it a JSON body.
-    pub fn json(mut self, body: &Value) -> Self {
-        let body = body.to_string();
-        let headers = self.request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-        *self.request.body_mut() = body.into();
+    pub fn json(self, body: &Value) -> Self {
+        self.typed("application/json", body.to_string())
+    }
+
+    /// Gives it a form as its body, which may have files.
+    pub fn multipart(mut self, form: Form) -> Self {
+        self.form = Some(form);
         self
+    }
+
+    /// Gives it a body of this type.
+    fn typed(mut self, kind: &str, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        let kind = HeaderValue::from_str(kind).expect("a type");
+        let headers = self.request.headers_mut();
+        headers.insert(CONTENT_TYPE, kind);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        *self.request.body_mut() = body;
+        self
+    }
+
+    /// The same with the bytes of its form.
+    async fn written(mut self) -> Self {
+        let Some(form) = self.form.take() else {
+            return self;
+        };
+        let kind = format!("multipart/form-data; boundary={}", form.boundary());
+        let body = form
+            .into_stream()
+            .try_fold(Vec::<u8>::new(), |mut body, piece| {
+                body.extend_from_slice(&piece);
+                async { Ok(body) }
+            });
+        self.typed(&kind, body.await.expect("the pieces of a form"))
+    }
+
+    /// Sends it as if it came over a connection of this machine.
+    pub async fn send(self) -> TestResponse {
+        let Self {
+            routes, request, ..
+        } = self.written().await;
+        let mut request = request.map(Body::from);
+        let client = SocketAddr::from(([127, 0, 0, 1], 1));
+        request.extensions_mut().insert(ConnectInfo(client));
+        let Ok(response) = routes.oneshot(request).await;
+        TestResponse(response)
+    }
+}
+
+/// A response whose body is still to come: it is made while it is read.
+#[derive(Debug)]
+pub struct TestResponse(Response);
+
+impl TestResponse {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.0.headers()
+    }
+
+    /// The body.
+    ///
+    /// # Errors
+    /// When it breaks off.
+    pub async fn bytes(self) -> Result<Bytes, axum::Error> {
+        to_bytes(self.0.into_body(), usize::MAX).await
     }
 }
 
 /// Sends a request as if it came over a connection of this machine, and reads the answer.
 pub async fn send(request: TestRequest) -> Answer {
-    let TestRequest { routes, request } = request;
-    let mut request = request.map(Body::from);
-    let client = SocketAddr::from(([127, 0, 0, 1], 1));
-    request.extensions_mut().insert(ConnectInfo(client));
-    let Ok(response) = routes.oneshot(request).await;
-    let (parts, body) = response.into_parts();
-    let body = to_bytes(body, usize::MAX).await.expect("a body");
+    let response = request.send().await;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = response.bytes().await.expect("a body");
     Answer {
-        status: parts.status,
-        headers: parts.headers,
+        status,
+        headers,
         text: String::from_utf8(body.into()).expect("UTF-8"),
     }
 }
@@ -81,12 +144,15 @@ impl Answers for Router {
         key: &str,
         method: Method,
         path: &str,
-        body: Value,
+        body: TestBody,
     ) -> BoxFuture<'static, Answer> {
-        let mut request = TestRequest::new(self, method, path).header("x-api-key", key);
-        if !body.is_null() {
-            request = request.json(&body);
-        }
+        let request = TestRequest::new(self, method, path).header("x-api-key", key);
+        let request = match body {
+            TestBody::Empty => request,
+            TestBody::Json(body) => request.json(&body),
+            TestBody::Form(form) => request.multipart(form),
+            TestBody::Fields(fields) => request.typed("application/x-www-form-urlencoded", fields),
+        };
         send(request).boxed()
     }
 }

@@ -1,19 +1,19 @@
 //! The routes of capabilities on a node of their own.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc};
 
 use axum::{Router, http::Method, middleware};
 use colloquy_accounts::{Accounts, partners::PartnerDependent};
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};
 use colloquy_config::Config;
 use colloquy_http::{Edge, observe};
-use colloquy_kernel::{Capability, State, jobs};
+use colloquy_kernel::{Base, Capability, State, jobs, node};
 use support::{
     TestDatabase,
     clock::{WrongClock, manual},
 };
 
-use crate::{TestClient, TestNode, TestRequest, quick, settings, works_off};
+use crate::{TestClient, TestNode, TestRequest, TestWork, binary, settings};
 
 /// Sets routes up.
 pub struct TestRoutesBuilder {
@@ -34,7 +34,7 @@ impl TestRoutesBuilder {
         }
     }
 
-    /// Time stands still until [`TestRoutes::advance`].
+    /// Time stands still until [`TestWork::advance`].
     #[must_use]
     pub fn manual_clock(self) -> Self {
         self.shared_clock(&manual())
@@ -69,6 +69,13 @@ impl TestRoutesBuilder {
         self
     }
 
+    /// What is not trusted is decoded by the server's binary, as a server does with its own.
+    #[must_use]
+    pub fn with_decoder(mut self) -> Self {
+        self.config.sandbox.program = Some(binary().clone());
+        self
+    }
+
     /// The clock of the node.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
@@ -79,21 +86,11 @@ impl TestRoutesBuilder {
         &self.config
     }
 
-    /// Begins a node and puts the routes of these capabilities on it. `state` makes their state of its accounts, which `dependents` belong to.
+    /// Begins a node and puts the routes of these capabilities on it. `dependents` are those whom the end of a partner concerns, made of what the
+    /// node stands on. `state` makes the state of the capabilities of the node's accounts and of what the layers around the routes share.
     pub async fn start<S: State>(
         self,
-        dependents: Vec<Arc<dyn PartnerDependent>>,
-        state: impl FnOnce(Accounts) -> S,
-        capabilities: &[&dyn Capability<S>],
-    ) -> TestRoutes<S> {
-        let state = async |accounts: Accounts, _: Edge| state(accounts);
-        self.open(dependents, state, capabilities).await
-    }
-
-    /// The same where the state asks the database, or has what the layers around the routes share.
-    pub async fn open<S: State>(
-        self,
-        dependents: Vec<Arc<dyn PartnerDependent>>,
+        dependents: impl FnOnce(&Base) -> Vec<Arc<dyn PartnerDependent>>,
         state: impl AsyncFnOnce(Accounts, Edge) -> S,
         capabilities: &[&dyn Capability<S>],
     ) -> TestRoutes<S> {
@@ -111,34 +108,35 @@ impl TestRoutesBuilder {
                 observe::observe,
             ))
             .with_state(state.clone());
+        let client = TestClient::new(router.clone());
         TestRoutes {
             state,
             edge,
-            client: TestClient::new(router.clone()),
+            work: TestWork::new(client, node.kernel.clone(), self.manual),
             router,
-            manual: self.manual,
             node,
+            database: self.database,
         }
     }
 }
 
-/// Routes that are asked in this process, by way of the [`TestClient`] that it derefs to. Their node ends when this is dropped.
+/// Routes that are asked in this process, by way of the [`TestWork`] that it derefs to. Their node ends when this is dropped.
 pub struct TestRoutes<S> {
     /// The state of the capabilities.
     pub state: S,
     /// What the layers around the routes share.
     pub edge: Edge,
-    client: TestClient,
+    work: TestWork,
     router: Router,
-    manual: Option<Arc<ManualClock>>,
     node: TestNode,
+    database: TestDatabase,
 }
 
 impl<S> Deref for TestRoutes<S> {
-    type Target = TestClient;
+    type Target = TestWork;
 
-    fn deref(&self) -> &TestClient {
-        &self.client
+    fn deref(&self) -> &TestWork {
+        &self.work
     }
 }
 
@@ -148,35 +146,44 @@ impl<S> TestRoutes<S> {
         TestRequest::new(&self.router, method, path)
     }
 
-    /// Moves the clock of routes with [`TestRoutesBuilder::manual_clock`].
-    pub fn advance(&self, by: Duration) {
-        let clock = self.manual.as_ref().expect("the test has a manual clock");
-        clock.advance(by);
-    }
-
-    /// Waits until no job of this kind is queued or runs.
-    pub async fn works_off(&self, kind: &str) {
-        works_off(&self.node.store, kind).await;
-    }
-
     /// Ends the node, and returns when nothing of it runs any more and another one may have its data folder.
     pub async fn stop(self) {
         let kernel = self.node.kernel.clone();
+        // Its files stay until then.
+        let _database = self.database.clone();
         drop(self);
         kernel.tasks.close();
+        kernel.drain_over.cancel();
         kernel.tasks.wait().await;
     }
 }
 
 impl<S: State> TestRoutes<S> {
-    /// Starts a worker for the jobs of these capabilities, which looks and lets go often.
-    pub async fn start_worker(&self, capabilities: &[&dyn Capability<S>]) {
+    /// Starts what these capabilities do beside requests, as a server does; the node says that it lives.
+    pub async fn start_background(&self, capabilities: &[&dyn Capability<S>]) {
+        let accounts = self.node.accounts.clone();
+        node::start(&self.node.kernel, move || accounts.ledger.open());
+        for capability in capabilities {
+            // The ledger runs since the node began.
+            if capability.name() != "accounts" {
+                let started = capability.start(&self.state).await;
+                started.expect("background work starts");
+            }
+        }
+    }
+
+    /// Starts a worker for the jobs of these capabilities.
+    pub async fn start_worker(
+        &self,
+        capabilities: &[&dyn Capability<S>],
+        settings: jobs::Settings,
+    ) {
         let registry = capabilities
             .iter()
             .fold(jobs::Registry::default(), |registry, capability| {
                 capability.jobs(registry)
             });
-        let started = jobs::start(&self.state, registry, quick()).await;
+        let started = jobs::start(&self.state, registry, settings).await;
         started.expect("the worker starts");
     }
 }

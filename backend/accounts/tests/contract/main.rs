@@ -54,7 +54,7 @@ async fn start_as(database: &TestDatabase, name: &str) -> TestNode {
 
 /// Starts a node with settings and a clock of its own.
 async fn start_by(config: Config, clock: Arc<dyn Clock>) -> TestNode {
-    TestNode::start(config, clock, Vec::new()).await
+    TestNode::start(config, clock, |_| Vec::new()).await
 }
 
 fn about(request_id: &str) -> UsageContext {

@@ -22,7 +22,7 @@ use colloquy_accounts::{
     Accounts, AccountsCapability, Scope,
     quotas::{Payer, QuotaCaller, QuotaKind},
 };
-use colloquy_http::{ApiError, Interface, extract::key_text};
+use colloquy_http::{ApiError, Edge, Interface, extract::key_text};
 use colloquy_kernel::{Capability, Routes, router::DescribedRouter};
 use colloquy_store::Executor as _;
 use serde_json::{Value, json};
@@ -84,6 +84,6 @@ async fn start(database: &TestDatabase) -> TestRoutes<Accounts> {
 }
 
 async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Accounts> {
-    let state = |accounts| accounts;
-    builder.start(Vec::new(), state, &CAPABILITIES).await
+    let state = async |accounts: Accounts, _: Edge| accounts;
+    builder.start(|_| Vec::new(), state, &CAPABILITIES).await
 }

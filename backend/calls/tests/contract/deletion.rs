@@ -152,7 +152,7 @@ on_each_database!(
         let path = ended_call(&app, &acme, Some(&hook)).await;
         let told = app.get(&acme.key, &path).await.expect(200);
         app.delete(&acme.key, &path).await.expect(204);
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         let received = receiver.wait_for(1).await;
         assert_eq!(received[0].json(), told);
         let deliveries = "/api/webhooks/acme/deliveries";

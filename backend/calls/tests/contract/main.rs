@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 use support::{TestDatabase, clock::manual, eventually, on_each_database};
 use test_routes::{
     ADMIN_KEY, Answer, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder,
-    send,
+    quick, send,
 };
 use url::Url;
 
@@ -139,7 +139,7 @@ async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
             webhooks,
         }
     };
-    builder.open(dependents, place, &CAPABILITIES).await
+    builder.start(|_| dependents, place, &CAPABILITIES).await
 }
 
 fn call() -> Value {

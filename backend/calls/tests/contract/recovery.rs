@@ -123,7 +123,7 @@ on_each_database!(
             start_by(builder.config(|config| receiver.configure(config)))
         };
         let alive = node("alive").await;
-        alive.start_worker(&CAPABILITIES).await;
+        alive.start_worker(&CAPABILITIES, quick()).await;
         let (acme, _) = alive.acme_and_other().await;
         let cut_off = node("cut-off").await;
         let quota = json!({"kinds": ["call"], "period": "day", "limits": {"seconds": 1000}});

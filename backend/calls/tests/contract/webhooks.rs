@@ -21,7 +21,7 @@ fn builder(database: &TestDatabase, receiver: &Receiver) -> TestRoutesBuilder {
 /// Routes with a worker.
 async fn work(builder: TestRoutesBuilder) -> TestRoutes<Place> {
     let app = start_by(builder).await;
-    app.start_worker(&CAPABILITIES).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
     app
 }
 

@@ -19,7 +19,7 @@ use colloquy_accounts::{
 use colloquy_characters::{
     Character, CharacterCache, CharacterInput, Characters, CharactersCapability, resolve,
 };
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, Edge};
 use colloquy_kernel::{Capability, Kernel};
 use serde_json::{Value, json};
 use support::{TestDatabase, on_each_database};
@@ -71,8 +71,10 @@ async fn start(database: &TestDatabase) -> TestRoutes<Place> {
 async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
     let cache = Arc::new(CharacterCache::new(builder.clock(), DOCUMENT_BYTES));
     let dependents = vec![Arc::clone(&cache) as Arc<dyn PartnerDependent>];
-    let place = |accounts| Place(Characters::new(accounts, cache, Arc::new(NoBases)));
-    builder.start(dependents, place, &CAPABILITIES).await
+    let place = async |accounts: Accounts, _: Edge| {
+        Place(Characters::new(accounts, cache, Arc::new(NoBases)))
+    };
+    builder.start(|_| dependents, place, &CAPABILITIES).await
 }
 
 fn principal(partner: &str) -> Principal {

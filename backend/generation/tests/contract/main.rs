@@ -73,5 +73,5 @@ async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
         let generation = Generation::open(characters, providers, edge, Arc::new(NoBases)).await;
         Place(generation.unwrap())
     };
-    builder.open(dependents, place, &CAPABILITIES).await
+    builder.start(|_| dependents, place, &CAPABILITIES).await
 }

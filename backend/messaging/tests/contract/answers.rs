@@ -12,7 +12,7 @@ const SAID: &str = "Hello there. How can I help?";
 on_each_database!(an_answer_has_the_shape_of_the_document, |database| {
     let metrics = Metrics::get();
     let app = start(&database).await;
-    app.start_worker(&CAPABILITIES).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
     let (acme, _) = app.acme_and_other().await;
     let messages = json!([
         {"id": "p1", "originator": "user", "text": "Hello", "is_processed": true},

@@ -28,7 +28,7 @@ on_each_database!(
         assert_eq!(waiting, json!({"id": path, "state": "in-progress"}));
         assert_eq!(open(&app).await, 1);
 
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
         assert_eq!(open(&app).await, 0, "what was asked is gone");
         app.advance(Duration::from_secs(20 * 60 - 1));
@@ -54,7 +54,7 @@ on_each_database!(
             .execute(statement(sql, ["messaging.complete".into()]))
             .await;
         assert_eq!(done.unwrap(), 1);
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         let completion = ended(&app, &acme.key, &path).await;
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "interrupted");
@@ -102,7 +102,7 @@ on_each_database!(
         let db = app.state.store.db();
         let old = "UPDATE completions SET created_at = 1";
         db.execute(old).await.unwrap();
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         // Every run raises the fence, and one that found no memory is no attempt.
         let put_off = "SELECT COUNT(*) FROM work WHERE kind = 'messaging.complete' AND state = 'queued' AND attempts = 0 \
                        AND fence > 0";
@@ -130,7 +130,7 @@ on_each_database!(
         let db = app.state.store.db();
         let put_off = "UPDATE work SET fence = 24 WHERE kind = 'messaging.complete'";
         assert_eq!(db.execute(put_off).await.unwrap(), 1);
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         let completion = ended(&app, &acme.key, &path).await;
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "no_memory");
@@ -152,7 +152,7 @@ on_each_database!(
             .execute(statement(sql, ["messaging.complete".into()]))
             .await;
         assert_eq!(done.unwrap(), 1);
-        app.start_worker(&CAPABILITIES).await;
+        app.start_worker(&CAPABILITIES, quick()).await;
         let completion = ended(&app, &acme.key, &path).await;
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "interrupted");

@@ -29,7 +29,7 @@ use colloquy_store::{Executor as _, StoreError, statement};
 use serde_json::{Value, json};
 use support::{TestDatabase, eventually, on_each_database};
 use test_routes::{
-    ADMIN_KEY, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder,
+    ADMIN_KEY, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder, quick,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -135,7 +135,7 @@ async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
             analyses,
         }
     };
-    builder.open(dependents, place, &CAPABILITIES).await
+    builder.start(|_| dependents, place, &CAPABILITIES).await
 }
 
 /// A new message of text.

@@ -107,7 +107,7 @@ on_each_database!(every_text_counts_until_it_is_gone, |database| {
     assert!(asked > before, "{asked}");
     let analysis = app.post(key, ANALYSES, analysis()).await.expect(200);
     assert!(counted(&app).await > asked);
-    app.start_worker(&CAPABILITIES).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
     for made in [completion, analysis] {
         let path = made["id"].as_str().unwrap();
         eventually("it ends", || async {

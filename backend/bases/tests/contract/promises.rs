@@ -3,11 +3,6 @@
 
 use std::io::{Cursor, Read as _};
 
-use harness::{
-    TestDatabase, eventually,
-    upstream::{Api, Fault, Script},
-};
-
 use super::{
     budgets::{Budgeted, CHARACTERS, FINAL, REWRITTEN, is_blocked},
     *,
@@ -218,7 +213,7 @@ rule!(a_bundle_has_the_final_contents, |it: Budgeted| {
     it.settled(&second).await;
     let path = format!("/api/documents/{BASE}/rewritten-bundle");
     let bundle = it.app.request(Method::GET, &path).bearer_auth(&it.key);
-    let bundle = bundle.send().await.unwrap().bytes().await.unwrap();
+    let bundle = bundle.send().await.bytes().await.unwrap();
     let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
     assert_eq!(bundle.len(), 2, "the other has no final content");
     let mut read = |name: &str| {
@@ -438,17 +433,17 @@ rule!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     a_document_that_is_being_deleted_does_not_tell_how_far_its_base_is_embedded,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         let key = furnished(&app).await.key;
         let urls = ["https://zoo.example/1", "https://zoo.example/2"];
         let body = json!({"folder": "texts", "urls": urls});
         let batch = format!("/api/documents/{BASE}/batch");
         let made = app.post(&key, &batch, body).await.expect(200);
         let id = |place: usize| made["results"][place]["document_id"].as_str().unwrap();
-        let db = app.app.store.db();
+        let db = app.state.store.db();
         let sql = format!(
             "UPDATE knowledge_documents SET embedding = 'done' WHERE id = '{}'",
             id(0)

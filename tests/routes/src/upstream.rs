@@ -22,14 +22,11 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use colloquy::{
-    Config,
-    config::{
-        ChatConfig, EmbedderConfig, ModelConfig, Secret, SynthesizerConfig, TranscriberConfig,
-    },
-    money::Usd,
-    providers::ModelApi,
+use colloquy_base::money::Usd;
+use colloquy_config::{
+    ChatConfig, Config, EmbedderConfig, ModelConfig, Secret, SynthesizerConfig, TranscriberConfig,
 };
+use colloquy_providers::ModelApi;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};

@@ -2,13 +2,8 @@
 
 use std::io::Cursor;
 
-use colloquy::{bases::Rewrite, config::ModelConfig, jobs};
-use harness::{
-    TestDatabase,
-    app::TestAppBuilder,
-    eventually,
-    upstream::{Api, Fault, Script, Upstream},
-};
+use colloquy_bases::Rewrite;
+use colloquy_config::ModelConfig;
 use url::Url;
 
 use super::*;
@@ -16,17 +11,17 @@ use super::*;
 const NOTES: &str =
     "# Lions\n\nSo, um, the lions, they eat meat.\n\n# Hours\n\nWe open at nine, you know.\n";
 
-fn with(upstream: &Upstream) -> impl Fn(TestAppBuilder) -> TestAppBuilder {
-    let models = |config: &mut colloquy::Config| {
+fn with(upstream: &Upstream) -> impl Fn(TestRoutesBuilder) -> TestRoutesBuilder {
+    let models = |config: &mut Config| {
         upstream.offer(config);
         config.rewriting.model = Some("scripted-chat".to_owned());
         config.rewriting.section_tokens = 200;
     };
-    move |builder| builder.config(models).with_decoder().quick_worker()
+    move |builder| builder.config(models)
 }
 
 /// A document that is rewritten once its text is there.
-async fn add(app: &TestApp, key: &str, text: &str, more: &[(&'static str, &str)]) -> String {
+async fn add(app: &App, key: &str, text: &str, more: &[(&'static str, &str)]) -> String {
     let form = fields(&[
         ("type", "file"),
         ("folder", "texts"),
@@ -42,15 +37,14 @@ async fn add(app: &TestApp, key: &str, text: &str, more: &[(&'static str, &str)]
     made.expect(201)["id"].as_str().unwrap().to_owned()
 }
 
-async fn document(app: &TestApp, key: &str, id: &str) -> Value {
+async fn document(app: &App, key: &str, id: &str) -> Value {
     settled(app, key).await;
-    let path = format!("/api/document/{BASE}/{id}");
-    app.get(key, &path).await.expect(200)
+    super::document(app, key, id).await
 }
 
-async fn rewritten(database: TestDatabase) {
+on_each_database!(texts_are_rewritten, |database| {
     let upstream = Upstream::start().await;
-    let app = with(&upstream)(TestApp::builder(&database)).start().await;
+    let app = start_working(with(&upstream)(builder(&database))).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     upstream.set_default(Api::Chat, Script::text("# Cats\n\nLions eat zebras."));
@@ -98,7 +92,7 @@ async fn rewritten(database: TestDatabase) {
     // All of them as one file.
     let path = format!("/api/documents/{BASE}/rewritten-bundle");
     let bundle = app.request(Method::GET, &path).bearer_auth(key);
-    let bundle = bundle.send().await.unwrap();
+    let bundle = bundle.send().await;
     assert_eq!(bundle.headers()["content-type"], "application/zip");
     let bundle = bundle.bytes().await.unwrap();
     let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
@@ -139,23 +133,13 @@ async fn rewritten(database: TestDatabase) {
         asked["messages"][0].to_string().contains("transcript"),
         "{asked}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn texts_are_rewritten_sqlite() {
-    rewritten(TestDatabase::sqlite()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn texts_are_rewritten_postgres() {
-    rewritten(TestDatabase::postgres().await).await;
-}
+});
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
     let upstream = Upstream::start().await;
-    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
-    let app = app.start().await;
+    let builder = with(&upstream)(builder(&TestDatabase::sqlite()));
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let asked = || upstream.requests(Api::Chat).len();
@@ -230,7 +214,7 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
 
     // A process that died while a section was asked for leaves that unknown.
     let (before, id) = (asked(), first["id"].as_str().unwrap());
-    let db = app.app.store.db();
+    let db = app.state.store.db();
     let asking = "UPDATE knowledge_rewrites SET asking = TRUE, done = 0, updated_at = 0, \
                   revision = (SELECT revision FROM knowledge_documents WHERE id = document_id)";
     db.execute(asking.to_owned()).await.unwrap();
@@ -239,15 +223,15 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
     ))
     .await
     .unwrap();
-    let transaction = app.app.store.begin().await.unwrap();
+    let transaction = app.state.store.begin().await.unwrap();
     let job = Rewrite {
         document: id.to_owned(),
     };
-    jobs::enqueue(&app.app, &transaction, None, &job)
+    jobs::enqueue(&app.state, &transaction, None, &job)
         .await
         .unwrap();
     transaction.commit().await.unwrap();
-    app.app.kernel.jobs.wake();
+    app.state.kernel.jobs.wake();
     let path = format!("/api/document/{BASE}/{id}");
     eventually("the rewriting is given up", async || {
         let made = app.get(key, &path).await.expect(200);
@@ -269,7 +253,7 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
 async fn a_backup_is_asked_when_nothing_was_asked_yet() {
     let upstream = Upstream::start().await;
     let away = Url::parse("http://127.0.0.1:1/v1").unwrap();
-    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite())).config(|config| {
+    let builder = with(&upstream)(builder(&TestDatabase::sqlite())).config(|config| {
         let model = ModelConfig {
             base_url: Some(away),
             ..ModelConfig::default()
@@ -278,7 +262,7 @@ async fn a_backup_is_asked_when_nothing_was_asked_yet() {
         config.rewriting.model = Some("away".to_owned());
         config.rewriting.backup_model = Some("scripted-chat".to_owned());
     });
-    let app = app.start().await;
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     upstream.set_default(Api::Chat, Script::text("Rewritten."));
@@ -288,10 +272,10 @@ async fn a_backup_is_asked_when_nothing_was_asked_yet() {
     assert_eq!(made["rewrite_model"], "scripted-chat");
 }
 
-on_both_databases!(
+on_each_database!(
     a_text_beyond_its_limit_is_kept_and_not_accepted,
-    |builder| builder.with_decoder().quick_worker(),
-    |app| {
+    |database| {
+        let app = start_working(builder(&database)).await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         let limit = [
@@ -316,8 +300,7 @@ on_both_databases!(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
-    let app = TestApp::builder(&TestDatabase::sqlite());
-    let app = app.with_decoder().quick_worker().start().await;
+    let app = start_working(builder(&TestDatabase::sqlite())).await;
     let acme = furnished(&app).await;
     let id = add(&app, &acme.key, NOTES, &[]).await;
     // At once: no attempt would find one.
@@ -325,7 +308,7 @@ async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
     assert_eq!(made["rewrite_status"], "failed", "{made}");
     let error = made["processing_error"].as_str().unwrap();
     assert!(error.contains("rewriting.model"), "{error}");
-    let job = jobs::find::<Rewrite>(app.app.store.db(), &id).await;
+    let job = jobs::find::<Rewrite>(app.state.store.db(), &id).await;
     assert_eq!(job.unwrap().unwrap().attempts, 1);
 
     // Nor is it queued with others.
@@ -341,14 +324,14 @@ async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
         assert_eq!(bulk["document_ids"], json!([]), "{path}: {bulk}");
         assert_eq!(bulk["skipped_documents"], left, "{path}: {bulk}");
     }
-    let job = jobs::find::<Rewrite>(app.app.store.db(), &id).await;
+    let job = jobs::find::<Rewrite>(app.state.store.db(), &id).await;
     assert_eq!(job.unwrap().unwrap().attempts, 1);
 }
 
 /// A document tells why no model can be reached while the request is tried again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_says_why_no_model_is_reached() {
-    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+    let builder = builder(&TestDatabase::sqlite()).config(|config| {
         let model = ModelConfig {
             base_url: Some(Url::parse("http://127.0.0.1:1/v1").unwrap()),
             ..ModelConfig::default()
@@ -356,7 +339,7 @@ async fn a_document_says_why_no_model_is_reached() {
         config.models.insert("away".to_owned(), model);
         config.rewriting.model = Some("away".to_owned());
     });
-    let app = app.with_decoder().quick_worker().start().await;
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let id = add(&app, &acme.key, NOTES, &[]).await;
     let path = format!("/api/document/{BASE}/{id}");
@@ -371,8 +354,8 @@ async fn a_document_says_why_no_model_is_reached() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_interrupted_has_no_known_cost_and_is_tried_again() {
     let upstream = Upstream::start().await;
-    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
-    let app = app.start().await;
+    let builder = with(&upstream)(builder(&TestDatabase::sqlite()));
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     upstream.set_default(Api::Chat, Script::fault(Fault::Status(400)));
@@ -383,7 +366,7 @@ async fn what_was_interrupted_has_no_known_cost_and_is_tried_again() {
     let sql = format!(
         "UPDATE knowledge_rewrites SET asking = TRUE, complete = TRUE WHERE document_id = '{interrupted}'"
     );
-    app.app.store.db().execute(sql).await.unwrap();
+    app.state.store.db().execute(sql).await.unwrap();
     let made = document(&app, key, &interrupted).await;
     assert_eq!(made["spend_display"], "n/a", "{made}");
     assert_eq!(made["rewrite_cost_complete"], false);

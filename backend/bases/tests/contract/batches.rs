@@ -1,7 +1,6 @@
 //! Many addresses or documents in one request, and the duplicates that they have.
 
-use colloquy::{server, store::Dialect};
-use harness::{TestDatabase, app::ADMIN_KEY};
+use colloquy_store::Dialect;
 
 use super::*;
 
@@ -13,7 +12,7 @@ fn numbered(number: usize) -> String {
 }
 
 /// Brings addresses, each of which has a result in its place.
-async fn bring(app: &TestApp, key: &str, urls: &[String]) -> Value {
+async fn bring(app: &App, key: &str, urls: &[String]) -> Value {
     let path = format!("/api/documents/{BASE}/batch");
     let body = json!({"folder": "texts", "urls": urls});
     let made = app.post(key, &path, body).await.expect(200);
@@ -27,7 +26,7 @@ async fn bring(app: &TestApp, key: &str, urls: &[String]) -> Value {
 }
 
 /// Checks that the first `taken` of the results are documents, with one job each, and returns the reasons of the others.
-async fn refused_behind(app: &TestApp, made: &Value, taken: usize) -> Vec<String> {
+async fn refused_behind(app: &App, made: &Value, taken: usize) -> Vec<String> {
     let results = made["results"].as_array().unwrap();
     let failed = results.len() - taken;
     let summary = json!({"total": results.len(), "succeeded": taken, "failed": failed});
@@ -49,159 +48,145 @@ async fn refused_behind(app: &TestApp, made: &Value, taken: usize) -> Vec<String
     refused.collect()
 }
 
-on_both_databases!(
-    each_address_is_told_of_in_its_place,
-    |builder| builder.without_worker(),
-    |app| {
-        let acme = furnished(&app).await;
-        let key = acme.key.as_str();
-        let same = "https://zoo.example/same".to_owned();
-        let urls: Vec<String> = (0..ADDRESSES)
-            .map(|number| match number % 10 {
-                3 => format!("ftp://zoo.example/{number}"),
-                4 | 7 => same.clone(),
-                _ => numbered(number),
-            })
-            .collect();
-        let made = bring(&app, key, &urls).await;
-        assert_eq!(
-            made["summary"],
-            json!({"total": 45, "succeeded": 40, "failed": 5})
-        );
-        let results = made["results"].as_array().unwrap();
-        // Those with the same address that came before, in the same piece and in earlier ones.
-        let mut before = Vec::new();
-        let mut ids = Vec::new();
-        for (place, result) in results.iter().enumerate() {
-            if place % 10 == 3 {
-                assert_eq!(result["status"], "error");
-                let why = result["error"].as_str().unwrap();
-                let prefix = format!("urls[{place}]: must be an address");
-                assert!(why.starts_with(&prefix), "{why}");
-                continue;
+on_each_database!(each_address_is_told_of_in_its_place, |database| {
+    let app = start(&database).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let same = "https://zoo.example/same".to_owned();
+    let urls: Vec<String> = (0..ADDRESSES)
+        .map(|number| match number % 10 {
+            3 => format!("ftp://zoo.example/{number}"),
+            4 | 7 => same.clone(),
+            _ => numbered(number),
+        })
+        .collect();
+    let made = bring(&app, key, &urls).await;
+    assert_eq!(
+        made["summary"],
+        json!({"total": 45, "succeeded": 40, "failed": 5})
+    );
+    let results = made["results"].as_array().unwrap();
+    // Those with the same address that came before, in the same piece and in earlier ones.
+    let mut before = Vec::new();
+    let mut ids = Vec::new();
+    for (place, result) in results.iter().enumerate() {
+        if place % 10 == 3 {
+            assert_eq!(result["status"], "error");
+            let why = result["error"].as_str().unwrap();
+            let prefix = format!("urls[{place}]: must be an address");
+            assert!(why.starts_with(&prefix), "{why}");
+            continue;
+        }
+        assert_eq!(result["status"], "success", "{result}");
+        assert_eq!(result["error"], Value::Null);
+        let id = result["document_id"].clone();
+        let duplicates = &result["duplicate_document_ids"];
+        match place % 10 {
+            4 | 7 => {
+                assert_eq!(*duplicates, json!(before), "{place}");
+                before.push(id.clone());
             }
-            assert_eq!(result["status"], "success", "{result}");
-            assert_eq!(result["error"], Value::Null);
-            let id = result["document_id"].clone();
-            let duplicates = &result["duplicate_document_ids"];
-            match place % 10 {
-                4 | 7 => {
-                    assert_eq!(*duplicates, json!(before), "{place}");
-                    before.push(id.clone());
-                }
-                _ => assert_eq!(*duplicates, json!([]), "{place}"),
-            }
-            ids.push(id);
+            _ => assert_eq!(*duplicates, json!([]), "{place}"),
         }
-        assert_eq!(before.len(), 9);
-        let again = bring(&app, key, &[same, numbered(1)]).await;
-        let duplicates = |place: usize| &again["results"][place]["duplicate_document_ids"];
-        assert_eq!(*duplicates(0), json!(before));
-        assert_eq!(*duplicates(1), json!([ids[1]]));
-
-        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
-        let listed = listed.expect(200);
-        let documents = listed["documents"].as_array().unwrap().iter();
-        let told: Vec<Value> = documents.map(|document| document["id"].clone()).collect();
-        ids.extend((0..2).map(|place| again["results"][place]["document_id"].clone()));
-        assert_eq!(told, ids, "in the order of the request");
+        ids.push(id);
     }
-);
+    assert_eq!(before.len(), 9);
+    let again = bring(&app, key, &[same, numbered(1)]).await;
+    let duplicates = |place: usize| &again["results"][place]["duplicate_document_ids"];
+    assert_eq!(*duplicates(0), json!(before));
+    assert_eq!(*duplicates(1), json!([ids[1]]));
 
-on_both_databases!(
-    a_batch_fills_a_base,
-    |builder| {
-        let builder = builder.config(|config| config.knowledge.max_documents = 30);
-        builder.without_worker()
-    },
-    |app| {
-        let acme = furnished(&app).await;
-        let urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
-        let made = bring(&app, &acme.key, &urls).await;
-        let refused = refused_behind(&app, &made, 30).await;
-        for (place, why) in (30..).zip(refused) {
-            let expected = format!("urls[{place}]: A knowledge base has 30 documents at most");
-            assert_eq!(why, expected);
-        }
-    }
-);
+    let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+    let listed = listed.expect(200);
+    let documents = listed["documents"].as_array().unwrap().iter();
+    let told: Vec<Value> = documents.map(|document| document["id"].clone()).collect();
+    ids.extend((0..2).map(|place| again["results"][place]["document_id"].clone()));
+    assert_eq!(told, ids, "in the order of the request");
+});
 
-on_both_databases!(
-    a_batch_fills_the_storage_of_its_partner,
-    |builder| builder.without_worker(),
-    |app| {
-        let acme = furnished(&app).await;
-        // The first key, and the rows of the base and its folder.
-        let full = 1_024 + 4_096 + 4_096 + 25 * 8_192;
-        let body = json!({"settings": {"storage_bytes": full + 100}});
-        let request = app.request(Method::PUT, "/api/partners/acme");
-        send(request.bearer_auth(ADMIN_KEY).json(&body))
-            .await
-            .expect(200);
-        let urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
-        let made = bring(&app, &acme.key, &urls).await;
-        let refused = refused_behind(&app, &made, 25).await;
-        for (place, why) in (25..).zip(refused) {
-            assert!(why.starts_with(&format!("urls[{place}]: ")), "{why}");
-            let used = format!("may have {} bytes together, and have {full};", full + 100);
-            assert!(why.contains(&used), "{why}");
-        }
-        let listed = app.get(&acme.key, "/api/partners").await.expect(200);
-        assert_eq!(listed[0]["storage"]["used_bytes"], full);
-        assert_eq!(server::recount_texts(&app.app.store).await.unwrap(), 0);
+on_each_database!(a_batch_fills_a_base, |database| {
+    let builder = builder(&database).config(|config| config.knowledge.max_documents = 30);
+    let app = start_by(builder).await;
+    let acme = furnished(&app).await;
+    let urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
+    let made = bring(&app, &acme.key, &urls).await;
+    let refused = refused_behind(&app, &made, 30).await;
+    for (place, why) in (30..).zip(refused) {
+        let expected = format!("urls[{place}]: A knowledge base has 30 documents at most");
+        assert_eq!(why, expected);
     }
-);
+});
 
-on_both_databases!(
-    duplicates_are_of_the_same_base,
-    |builder| builder.without_worker(),
-    |app| {
-        let acme = furnished(&app).await;
-        let key = acme.key.as_str();
-        furnish_another(&app, key).await;
-        let text = "Lions eat meat.";
-        let first = upload(&app, key, "a.md", text.into()).await.expect(201);
-        let mut others: Vec<Value> = Vec::new();
-        for _ in 0..2 {
-            let form = fields(&[("type", "file"), ("folder", "texts")]);
-            let form = form.part("file", file("b.md", text));
-            let made = post(&app, key, "/api/documents/acme/large", form).await;
-            let made = made.expect(201);
-            assert_eq!(made["duplicate_document_ids"], json!(others));
-            others.push(made["id"].clone());
-        }
-        // A document has others with its original and others with its address, oldest first.
-        let urls = [numbered(1), numbered(1)];
-        let at_address = bring(&app, key, &urls).await;
-        let ids = [0, 1].map(|place: usize| at_address["results"][place]["document_id"].clone());
-        let id = ids[0].as_str().unwrap();
-        let original = format!("/api/documents/{BASE}/{id}/content/original");
-        let form = Form::new().part("file", file("a.md", text));
-        post(&app, key, &original, form).await.expect(200);
-        let path = format!("/api/document/{BASE}/{id}");
-        let document = app.get(key, &path).await.expect(200);
-        assert_eq!(
-            document["duplicate_document_ids"],
-            json!([first["id"], ids[1]])
-        );
-        // With another original it shares the address alone.
-        put(&app, key, &original, &[("content", "Tigers swim.")])
-            .await
-            .expect(200);
-        let document = app.get(key, &path).await.expect(200);
-        assert_eq!(document["duplicate_document_ids"], json!([ids[1]]));
-        let path = format!("/api/document/{BASE}/{}", first["id"].as_str().unwrap());
-        let document = app.get(key, &path).await.expect(200);
-        assert_eq!(document["duplicate_document_ids"], json!([]));
+on_each_database!(a_batch_fills_the_storage_of_its_partner, |database| {
+    let app = start(&database).await;
+    let acme = furnished(&app).await;
+    // The first key, and the rows of the base and its folder.
+    let full = 1_024 + 4_096 + 4_096 + 25 * 8_192;
+    let body = json!({"settings": {"storage_bytes": full + 100}});
+    let request = app.request(Method::PUT, "/api/partners/acme");
+    send(request.bearer_auth(ADMIN_KEY).json(&body))
+        .await
+        .expect(200);
+    let urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
+    let made = bring(&app, &acme.key, &urls).await;
+    let refused = refused_behind(&app, &made, 25).await;
+    for (place, why) in (25..).zip(refused) {
+        assert!(why.starts_with(&format!("urls[{place}]: ")), "{why}");
+        let used = format!("may have {} bytes together, and have {full};", full + 100);
+        assert!(why.contains(&used), "{why}");
     }
-);
+    let listed = app.get(&acme.key, "/api/partners").await.expect(200);
+    assert_eq!(listed[0]["storage"]["used_bytes"], full);
+    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+});
+
+on_each_database!(duplicates_are_of_the_same_base, |database| {
+    let app = start(&database).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    furnish_another(&app, key).await;
+    let text = "Lions eat meat.";
+    let first = upload(&app, key, "a.md", text.into()).await.expect(201);
+    let mut others: Vec<Value> = Vec::new();
+    for _ in 0..2 {
+        let form = fields(&[("type", "file"), ("folder", "texts")]);
+        let form = form.part("file", file("b.md", text));
+        let made = post(&app, key, "/api/documents/acme/large", form).await;
+        let made = made.expect(201);
+        assert_eq!(made["duplicate_document_ids"], json!(others));
+        others.push(made["id"].clone());
+    }
+    // A document has others with its original and others with its address, oldest first.
+    let urls = [numbered(1), numbered(1)];
+    let at_address = bring(&app, key, &urls).await;
+    let ids = [0, 1].map(|place: usize| at_address["results"][place]["document_id"].clone());
+    let id = ids[0].as_str().unwrap();
+    let original = format!("/api/documents/{BASE}/{id}/content/original");
+    let form = Form::new().part("file", file("a.md", text));
+    post(&app, key, &original, form).await.expect(200);
+    let path = format!("/api/document/{BASE}/{id}");
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(
+        document["duplicate_document_ids"],
+        json!([first["id"], ids[1]])
+    );
+    // With another original it shares the address alone.
+    put(&app, key, &original, &[("content", "Tigers swim.")])
+        .await
+        .expect(200);
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(document["duplicate_document_ids"], json!([ids[1]]));
+    let path = format!("/api/document/{BASE}/{}", first["id"].as_str().unwrap());
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(document["duplicate_document_ids"], json!([]));
+});
 
 /// An address that no document can have, and a name, once they are refused.
 const BAD_ADDRESS: &str = "https://zoo.example/bad";
 
 /// Makes the database fail when a document with [`BAD_ADDRESS`] or the name `bad` is inserted.
-async fn refuse_bad(app: &TestApp) {
-    let db = app.app.store.db();
+async fn refuse_bad(app: &App) {
+    let db = app.state.store.db();
     let sql = match db.dialect() {
         Dialect::Postgres => format!(
             "ALTER TABLE knowledge_documents ADD CONSTRAINT no_bad CHECK (name <> 'bad' AND url <> '{BAD_ADDRESS}')"
@@ -214,10 +199,10 @@ async fn refuse_bad(app: &TestApp) {
     db.execute(sql).await.unwrap();
 }
 
-on_both_databases!(
+on_each_database!(
     documents_before_a_failure_of_the_database_are_told,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         refuse_bad(&app).await;
@@ -238,10 +223,10 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     files_before_a_failure_of_the_database_are_told,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         refuse_bad(&app).await;
@@ -274,16 +259,16 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     documents_whose_duplicates_cannot_be_read_are_told,
-    |builder| builder.without_worker(),
-    |app| {
+    |database| {
+        let app = start(&database).await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         // Duplicates are looked for by this column, which no insertion names.
         let sql =
             "ALTER TABLE knowledge_documents RENAME COLUMN deletion_requested_at TO unreadable";
-        app.app.store.db().execute(sql).await.unwrap();
+        app.state.store.db().execute(sql).await.unwrap();
         let urls = vec![numbered(1); ADDRESSES];
         let made = bring(&app, key, &urls).await;
         refused_behind(&app, &made, ADDRESSES).await;
@@ -308,12 +293,11 @@ on_both_databases!(
 /// PostgreSQL notes in each row which transaction has written it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_embeddings_are_queued_again_a_hundred_in_a_transaction() {
-    let app = TestApp::builder(&TestDatabase::postgres().await);
-    let app = app.without_worker().start().await;
+    let app = start(&TestDatabase::postgres().await).await;
     let acme = furnished(&app).await;
     let urls: Vec<String> = (0..250).map(numbered).collect();
     bring(&app, &acme.key, &urls).await;
-    let db = app.app.store.db();
+    let db = app.state.store.db();
     let sql = "UPDATE knowledge_documents SET digitizing = 'done', embedding = 'failed'";
     assert_eq!(db.execute(sql).await.unwrap(), 250);
     let path = format!("/api/embedding/{BASE}/retry-failed");
@@ -326,7 +310,7 @@ async fn failed_embeddings_are_queued_again_a_hundred_in_a_transaction() {
 }
 
 /// Makes a second base, `large`, with a folder `texts`.
-async fn furnish_another(app: &TestApp, key: &str) {
+async fn furnish_another(app: &App, key: &str) {
     for (path, name) in [
         ("/api/knowledgebases/acme", "large"),
         ("/api/folders/acme/large", "texts"),

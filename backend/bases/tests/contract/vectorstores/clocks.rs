@@ -1,18 +1,16 @@
 //! A clock that was ahead for a while and came back.
 
-use std::sync::Arc;
-
-use colloquy::clock::{Clock as _, ManualClock, SystemClock};
+use colloquy_base::clock::{Clock as _, ManualClock, SystemClock};
 
 use super::*;
 
 const AHEAD: Duration = Duration::from_secs(40 * 24 * 3_600);
 
-/// A server whose clock is ahead, and the right time, which the service has.
+/// Routes whose clock is ahead, and the right time, which the service has.
 async fn ahead(database: &TestDatabase) -> (Synced, String) {
     let now = SystemClock.now();
     let clock = Arc::new(ManualClock::new(now));
-    let synced = Synced::with(TestApp::builder(database).clock(clock)).await;
+    let synced = Synced::with(builder(database).shared_clock(&clock)).await;
     let now = now.to_string();
     synced.app.advance(AHEAD);
     (synced, now)
@@ -20,7 +18,7 @@ async fn ahead(database: &TestDatabase) -> (Synced, String) {
 
 /// Waits until so many rows are as a query has it.
 async fn counted(synced: &Synced, sql: &'static str, rows: u64) {
-    let db = synced.app.app.store.db();
+    let db = synced.app.state.store.db();
     eventually(sql, async || db.fetch_count(sql).await.unwrap() == rows).await;
 }
 
@@ -70,8 +68,8 @@ async fn what_the_service_was_asked_for_by_the_clock_is_found() {
         synced.app.set_clock(&now);
         synced.add("2.md", "The second.").await;
         // It may not show yet.
-        let latest = synced.app.app.clock.now_ms();
-        let db = synced.app.app.store.db();
+        let latest = synced.app.state.clock.now_ms();
+        let db = synced.app.state.store.db();
         let waits = format!(
             "SELECT COUNT(*) FROM vectorstore_files WHERE asked_at < {latest} AND next_at > {latest}"
         );

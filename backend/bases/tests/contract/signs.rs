@@ -1,40 +1,25 @@
 //! What a document shows of contents that are not what they seem to be.
 
-use colloquy::{jobs, server};
-use harness::{
-    TestDatabase,
-    app::quick,
-    eventually,
-    upstream::{Api, Script, Upstream},
-};
+use super::*;
 
-use super::{
-    addresses::{site, text_of},
-    searching::add,
-    *,
-};
-
-async fn warning(app: &TestApp, key: &str, id: &str) -> String {
-    let path = format!("/api/document/{BASE}/{id}");
-    let document = app.get(key, &path).await.expect(200);
+async fn warning(app: &App, key: &str, id: &str) -> String {
+    let document = document(app, key, id).await;
     let warning = document["processing_warning"].as_str();
     warning.unwrap_or_default().to_owned()
 }
 
-async fn digitize(app: &TestApp, key: &str, id: &str) -> Value {
+async fn digitize(app: &App, key: &str, id: &str) -> Value {
     let process = "/api/queue/process?partner=acme&kb=manual";
     let body = json!({"document": {"id": id}});
     app.post(key, process, body).await.expect(200);
     digitized(app, key, id).await
 }
 
-on_both_databases!(
+on_each_database!(
     contents_that_are_older_than_what_they_are_made_of_say_so,
-    |builder| builder
-        .config(|config| config.fetch.allow_private = true)
-        .with_decoder()
-        .quick_worker(),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.fetch.allow_private = true);
+        let app = start_working(builder).await;
         let (origin, _site) = site().await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
@@ -97,13 +82,11 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     a_file_that_becomes_an_address_is_fetched_and_says_so_until_then,
-    |builder| builder
-        .config(|config| config.fetch.allow_private = true)
-        .with_decoder()
-        .quick_worker(),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.fetch.allow_private = true);
+        let app = start_working(builder).await;
         let (origin, _site) = site().await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
@@ -144,13 +127,11 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     a_warning_of_an_earlier_original_or_address_ends_when_that_comes_back,
-    |builder| builder
-        .config(|config| config.fetch.allow_private = true)
-        .with_decoder()
-        .quick_worker(),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.fetch.allow_private = true);
+        let app = start_working(builder).await;
         let (origin, _site) = site().await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
@@ -203,16 +184,14 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
+on_each_database!(
     what_replaces_an_unreadable_content_says_that_it_has_not_been_read,
-    |builder| builder
-        .config(|config| {
+    |database| {
+        let builder = builder(&database).config(|config| {
             config.fetch.allow_private = true;
             config.knowledge.max_text_bytes = 2_048;
-        })
-        .with_decoder()
-        .quick_worker(),
-    |app| {
+        });
+        let app = start_working(builder).await;
         let (origin, _site) = site().await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
@@ -258,13 +237,10 @@ on_both_databases!(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried_and_fails_within_a_minute() {
-    let app = TestApp::builder(&TestDatabase::sqlite())
+    let builder = builder(&TestDatabase::sqlite())
         .manual_clock()
-        .config(|config| config.fetch.allow_private = true)
-        .with_decoder()
-        .quick_worker()
-        .start()
-        .await;
+        .config(|config| config.fetch.allow_private = true);
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let form = fields(&[
@@ -294,8 +270,7 @@ async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried_and_fails_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_original_that_is_no_text_is_shown_in_base64() {
-    let app = TestApp::builder(&TestDatabase::sqlite());
-    let app = app.without_worker().start().await;
+    let app = start(&TestDatabase::sqlite()).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0".to_vec();
@@ -323,16 +298,16 @@ async fn a_server_that_stops_keeps_what_it_embedded() {
     let slow = Script::default().delayed(Duration::from_millis(15), Duration::ZERO);
     upstream.set_default(Api::Embeddings, slow);
     let start = async || {
-        let app = TestApp::builder(&database).config(|config| {
+        let builder = builder(&database).config(|config| {
             upstream.embed(config, "scripted-embedder");
             config.embedder.max_texts = 1;
         });
-        let app = app.without_worker().with_decoder().start().await;
         let settings = jobs::Settings {
             grace: Duration::from_secs(20),
             ..quick()
         };
-        server::start_worker(&app.app, settings).await.unwrap();
+        let app = start_by(builder.with_decoder()).await;
+        app.start_worker(&CAPABILITIES, settings).await;
         app
     };
     let app = start().await;
@@ -354,9 +329,9 @@ async fn a_server_that_stops_keeps_what_it_embedded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
     let upstream = Upstream::start().await;
-    let app = TestApp::builder(&TestDatabase::sqlite());
-    let app = app.config(|config| upstream.embed(config, "scripted-embedder"));
-    let app = app.with_decoder().quick_worker().start().await;
+    let builder = builder(&TestDatabase::sqlite());
+    let builder = builder.config(|config| upstream.embed(config, "scripted-embedder"));
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let id = add(&app, key, "text", "# Text\n\nThe needle.").await;
@@ -366,7 +341,7 @@ async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
         "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
          VALUES ('long', 'bases.embed_long', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
     );
-    let db = app.app.store.db();
+    let db = app.state.store.db();
     db.execute(row).await.unwrap();
     let embed = format!("/api/embedding/{BASE}/documents/{id}");
     app.post(key, &embed, json!({})).await.expect(200);
@@ -376,10 +351,10 @@ async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
     assert_eq!(found(&app, key, "needle").await[0], "text");
 }
 
-on_both_databases!(
+on_each_database!(
     headings_that_a_table_of_contents_has_no_room_for_are_told,
-    |builder| builder.with_decoder().quick_worker(),
-    |app| {
+    |database| {
+        let app = start_working(builder(&database)).await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         let sections = |count: usize| -> String {

@@ -1,18 +1,8 @@
 //! Whatever costs something is admitted before and settled after.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use colloquy::{
-    Config, bases,
-    providers::{Embedder, EmbeddingRequest, Embeddings, ProviderError, Providers},
-};
-use harness::{
-    TestDatabase,
-    doubles::Doubles,
-    eventually,
-    upstream::{Api, Fault, Script, Upstream},
-};
+use colloquy_bases::sweep;
+use colloquy_providers::{Embedder, EmbeddingRequest, Embeddings, ProviderError};
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -56,13 +46,13 @@ impl Embedder for Held {
     }
 }
 
-async fn count(app: &TestApp, which: &str) -> usize {
+async fn count(app: &App, which: &str) -> usize {
     let sql = format!("SELECT COUNT(*) FROM knowledge_usage WHERE {which}");
-    app.app.store.db().fetch_count(sql).await.unwrap() as usize
+    app.state.store.db().fetch_count(sql).await.unwrap() as usize
 }
 
 /// Each request to a service has one row, and each row a request.
-async fn agree(app: &TestApp, upstream: &Upstream) {
+async fn agree(app: &App, upstream: &Upstream) {
     for (kind, api) in [("rewrite", Api::Chat), ("embed", Api::Embeddings)] {
         let asked = upstream.requests(api).len();
         assert_eq!(
@@ -75,9 +65,9 @@ async fn agree(app: &TestApp, upstream: &Upstream) {
     assert_eq!(count(app, "settled_at IS NULL").await, 0);
 }
 
-async fn admitted(database: TestDatabase) {
+on_each_database!(every_paid_step_is_admitted_once, |database| {
     let upstream = Upstream::start().await;
-    let models = |config: &mut colloquy::Config| {
+    let models = |config: &mut Config| {
         upstream.offer(config);
         upstream.embed(config, "scripted-embeddings");
         config.embedder.max_texts = 2;
@@ -85,8 +75,8 @@ async fn admitted(database: TestDatabase) {
         config.rewriting.model = Some("scripted-chat".to_owned());
         config.rewriting.section_tokens = 100;
     };
-    let app = TestApp::builder(&database).config(models);
-    let app = app.with_decoder().quick_worker().start().await;
+    let builder = builder(&database).config(models);
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let add = async |name: &str, more: (&'static str, &str)| {
@@ -157,23 +147,13 @@ async fn admitted(database: TestDatabase) {
         .await
         .expect(200);
     eventually("the base is gone", async || count(&app, "TRUE").await == 0).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_paid_step_is_admitted_once_sqlite() {
-    admitted(TestDatabase::sqlite()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_paid_step_is_admitted_once_postgres() {
-    admitted(TestDatabase::postgres().await).await;
-}
+});
 
 /// Where no connection can be made nothing is sent, so nothing is written down.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_sent_has_no_row() {
     let upstream = Upstream::start().await;
-    let models = |config: &mut colloquy::Config| {
+    let models = |config: &mut Config| {
         upstream.offer(config);
         let mut away = config.models["scripted-chat"].clone();
         away.base_url = Some("http://127.0.0.1:9/v1".parse().unwrap());
@@ -181,8 +161,8 @@ async fn what_was_not_sent_has_no_row() {
         config.rewriting.model = Some("away".to_owned());
         config.rewriting.backup_model = Some("scripted-chat".to_owned());
     };
-    let app = TestApp::builder(&TestDatabase::sqlite()).config(models);
-    let app = app.with_decoder().quick_worker().start().await;
+    let builder = builder(&TestDatabase::sqlite()).config(models);
+    let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let form = fields(&[
         ("type", "file"),
@@ -201,14 +181,14 @@ async fn what_was_not_sent_has_no_row() {
 }
 
 /// A node that is cut off from the database is taken for dead, and its own requests are taken back. It was not, and goes on with the next
-/// permit. Returns its server, the key of the partner and the path of the document.
-async fn taken_back(database: &TestDatabase, held: &Arc<Held>) -> (TestApp, String, String) {
-    let providers = Providers {
+/// permit. Returns its routes, the key of the partner and the path of the document.
+async fn taken_back(database: &TestDatabase, held: &Arc<Held>) -> (App, String, String) {
+    let providers = |config: &Config| Providers {
         embedder: Some(held.clone()),
-        ..Doubles::default().providers(&Config::default())
+        ..Doubles::default().providers(config)
     };
-    let app = TestApp::builder(database).providers(providers);
-    let app = app.with_decoder().quick_worker().start().await;
+    let app = start_with(builder(database).with_decoder(), providers).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
     let acme = furnished(&app).await;
     let form = fields(&[("type", "file"), ("folder", "texts"), budgets::FINAL]);
     let form = form.part("file", file("a.md", "Lions sleep in the savannah."));
@@ -220,79 +200,66 @@ async fn taken_back(database: &TestDatabase, held: &Arc<Held>) -> (TestApp, Stri
     .await;
     assert_ne!(tokens(&app, &acme.key).await.1, json!(0));
     // As another node finds it.
-    let db = app.app.store.db();
+    let db = app.state.store.db();
     db.execute("UPDATE knowledge_usage SET node_id = 'cut-off'")
         .await
         .unwrap();
-    bases::sweep(&app.app.bases).await.unwrap();
+    sweep(&app.state).await.unwrap();
     assert_eq!(count(&app, "TRUE").await, 0);
     assert_eq!(tokens(&app, &acme.key).await, (json!(0), json!(0)));
     (app, acme.key, format!("/api/document/{BASE}/{id}"))
 }
 
 /// The tokens that the budget of the base has counted, and those that are reserved in it.
-async fn tokens(app: &TestApp, key: &str) -> (Value, Value) {
+async fn tokens(app: &App, key: &str) -> (Value, Value) {
     let budget = app.get(key, budgets::LIMITS).await.expect(200);
     let tokens = &budget["tokens"];
     (tokens["consumed"].clone(), tokens["reserved"].clone())
 }
 
-async fn settled_late(database: TestDatabase) {
-    let held = Arc::new(Held(Semaphore::new(0)));
-    let (app, key, path) = taken_back(&database, &held).await;
-    let key = key.as_str();
-    // What was computed counts, also where there is no room for it any more.
-    let request = app.request(Method::PATCH, budgets::LIMITS);
-    let request = request.bearer_auth(key).json(&json!({"token_limit": 1}));
-    send(request).await.expect(200);
+on_each_database!(
+    what_a_node_computed_that_was_taken_for_dead_counts_once,
+    |database| {
+        let held = Arc::new(Held(Semaphore::new(0)));
+        let (app, key, path) = taken_back(&database, &held).await;
+        let key = key.as_str();
+        // What was computed counts, also where there is no room for it any more.
+        let request = app.request(Method::PATCH, budgets::LIMITS);
+        let request = request.bearer_auth(key).json(&json!({"token_limit": 1}));
+        send(request).await.expect(200);
 
-    held.0.add_permits(1);
-    eventually("the document is ready", async || {
-        app.get(key, &path).await.expect(200)["status"] == "ready"
-    })
-    .await;
-    assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
-    assert_eq!(count(&app, "TRUE").await, 1);
-    let counted = "local AND outcome = 'success' AND input_tokens = 7 AND NOT unknown";
-    assert_eq!(count(&app, counted).await, 1);
-    bases::sweep(&app.app.bases).await.unwrap();
-    assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
-}
+        held.0.add_permits(1);
+        eventually("the document is ready", async || {
+            app.get(key, &path).await.expect(200)["status"] == "ready"
+        })
+        .await;
+        assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
+        assert_eq!(count(&app, "TRUE").await, 1);
+        let counted = "local AND outcome = 'success' AND input_tokens = 7 AND NOT unknown";
+        assert_eq!(count(&app, counted).await, 1);
+        sweep(&app.state).await.unwrap();
+        assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
+    }
+);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_computed_that_was_taken_for_dead_counts_once_sqlite() {
-    settled_late(TestDatabase::sqlite()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_computed_that_was_taken_for_dead_counts_once_postgres() {
-    settled_late(TestDatabase::postgres().await).await;
-}
-
-/// What was computed and cannot be counted is an error of the job, which says why.
-async fn refused_late(database: TestDatabase) {
-    let held = Arc::new(Held(Semaphore::new(0)));
-    let (app, key, path) = taken_back(&database, &held).await;
-    let db = app.app.store.db();
-    db.execute("UPDATE quotas SET disabled = TRUE WHERE purpose = 'budget'")
-        .await
-        .unwrap();
-    held.0.add_permits(1);
-    eventually("the job says why", async || {
-        let sql = "SELECT COUNT(*) FROM work WHERE last_error LIKE '%the quota is switched off%'";
-        db.fetch_count(sql).await.unwrap() == 1
-    })
-    .await;
-    assert_ne!(app.get(&key, &path).await.expect(200)["status"], "ready");
-    assert_eq!(count(&app, "TRUE").await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_computed_and_cannot_be_counted_is_an_error_sqlite() {
-    refused_late(TestDatabase::sqlite()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_computed_and_cannot_be_counted_is_an_error_postgres() {
-    refused_late(TestDatabase::postgres().await).await;
-}
+// What was computed and cannot be counted is an error of the job, which says why.
+on_each_database!(
+    what_was_computed_and_cannot_be_counted_is_an_error,
+    |database| {
+        let held = Arc::new(Held(Semaphore::new(0)));
+        let (app, key, path) = taken_back(&database, &held).await;
+        let db = app.state.store.db();
+        db.execute("UPDATE quotas SET disabled = TRUE WHERE purpose = 'budget'")
+            .await
+            .unwrap();
+        held.0.add_permits(1);
+        eventually("the job says why", async || {
+            let sql =
+                "SELECT COUNT(*) FROM work WHERE last_error LIKE '%the quota is switched off%'";
+            db.fetch_count(sql).await.unwrap() == 1
+        })
+        .await;
+        assert_ne!(app.get(&key, &path).await.expect(200)["status"], "ready");
+        assert_eq!(count(&app, "TRUE").await, 0);
+    }
+);

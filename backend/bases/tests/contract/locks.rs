@@ -1,25 +1,21 @@
 //! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document. Those who
 //! add to a base count what it has once they hold its budget.
 
-use colloquy::{server, store::Dialect};
-use harness::{
-    TestDatabase, eventually,
-    upstream::{Api, Script, Upstream},
-};
+use colloquy_store::Dialect;
 
 use super::*;
 
-/// A server with a document that is ready, a key for it, and its id.
-async fn ready(upstream: &Upstream) -> (TestApp, String, String) {
+/// Routes with a document that is ready, a key for it, and its id.
+async fn ready(upstream: &Upstream) -> (App, String, String) {
     let text = Script::text("A text about animals, rewritten.");
     upstream.set_default(Api::Chat, text);
-    let models = |config: &mut colloquy::Config| {
+    let models = |config: &mut Config| {
         upstream.offer(config);
         upstream.embed(config, "scripted-embeddings");
         config.rewriting.model = Some("scripted-chat".to_owned());
     };
-    let app = TestApp::builder(&TestDatabase::postgres().await).config(models);
-    let app = app.with_decoder().quick_worker().start().await;
+    let builder = builder(&TestDatabase::postgres().await).config(models);
+    let app = start_working(builder).await;
     let key = furnished(&app).await.key;
     let form = fields(&[
         ("type", "file"),
@@ -34,10 +30,10 @@ async fn ready(upstream: &Upstream) -> (TestApp, String, String) {
 }
 
 /// Waits until so many wait for locks.
-async fn waiting(app: &TestApp, number: u64) {
+async fn waiting(app: &App, number: u64) {
     let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     eventually("they wait for a lock", async || {
-        app.app.store.db().fetch_count(sql).await.unwrap() == number
+        app.state.store.db().fetch_count(sql).await.unwrap() == number
     })
     .await;
 }
@@ -60,8 +56,8 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
             "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
              VALUES ('{kind}', '{kind}', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
         );
-        app.app.store.db().execute(row).await.unwrap();
-        let job = app.app.store.begin().await.unwrap();
+        app.state.store.db().execute(row).await.unwrap();
+        let job = app.state.store.begin().await.unwrap();
         let lock = format!("UPDATE work SET fence = fence WHERE id = '{kind}'");
         assert_eq!(job.execute(lock).await.unwrap(), 1);
         let on_document = async {
@@ -91,7 +87,7 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
     })
     .await;
     // The job ends once it has its row.
-    let held = app.app.store.begin().await.unwrap();
+    let held = app.state.store.begin().await.unwrap();
     let lock = "UPDATE work SET fence = fence WHERE kind = 'bases.embed' AND state = 'running'";
     assert_eq!(held.execute(lock).await.unwrap(), 1);
     waiting(&app, 1).await;
@@ -108,8 +104,7 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
-    let app = TestApp::builder(&TestDatabase::postgres().await);
-    let app = app.without_worker().start().await;
+    let app = start(&TestDatabase::postgres().await).await;
     let key = furnished(&app).await.key;
     let folder = fields(&[("name", "more")]);
     post(&app, &key, "/api/folders/acme/manual", folder)
@@ -123,7 +118,7 @@ async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
     post(&app, &key, &format!("/api/documents/{BASE}"), form)
         .await
         .expect(201);
-    let held = app.app.store.begin().await.unwrap();
+    let held = app.state.store.begin().await.unwrap();
     let comes = "UPDATE knowledge_documents SET folder_id = (SELECT id FROM knowledge_folders WHERE name = 'texts')";
     assert_eq!(held.execute(comes).await.unwrap(), 1);
     let let_go = async {
@@ -133,13 +128,12 @@ async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
     let path = "/api/folders/acme/manual/texts";
     let (deleted, ()) = tokio::join!(app.delete(&key, path), let_go);
     deleted.expect(200);
-    assert_eq!(server::recount_texts(&app.app.store).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_and_a_document_wait_for_a_change_of_the_partner_first() {
-    let app = TestApp::builder(&TestDatabase::postgres().await);
-    let app = app.without_worker().start().await;
+    let app = start(&TestDatabase::postgres().await).await;
     let key = furnished(&app).await.key;
     let folder = fields(&[("name", "more")]);
     let document = fields(&[
@@ -149,7 +143,7 @@ async fn a_folder_and_a_document_wait_for_a_change_of_the_partner_first() {
     ]);
     let documents = format!("/api/documents/{BASE}");
     for (path, form) in [("/api/folders/acme/manual", folder), (&documents, document)] {
-        let held = app.app.store.begin().await.unwrap();
+        let held = app.state.store.begin().await.unwrap();
         let lock = "SELECT 1 FROM partners WHERE id = 'acme' FOR UPDATE";
         held.execute(lock).await.unwrap();
         let on_base = async {
@@ -165,7 +159,7 @@ async fn a_folder_and_a_document_wait_for_a_change_of_the_partner_first() {
 }
 
 /// Brings a document or a folder in one of three ways, and returns true if there was room for it.
-async fn is_taken(app: &TestApp, key: &str, way: &str, name: &str) -> bool {
+async fn is_taken(app: &App, key: &str, way: &str, name: &str) -> bool {
     let url = format!("https://example.com/{name}");
     let documents = format!("/api/documents/{BASE}");
     let made = match way {
@@ -191,14 +185,14 @@ async fn is_taken(app: &TestApp, key: &str, way: &str, name: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_at_once_is_no_more_than_a_base_may_have() {
     for way in ["document", "batch", "folder"] {
-        let app = TestApp::builder(&TestDatabase::postgres().await).config(|config| {
+        let builder = builder(&TestDatabase::postgres().await).config(|config| {
             config.knowledge.max_documents = 1;
             config.knowledge.max_folders = 2;
         });
-        let app = app.without_worker().start().await;
+        let app = start_by(builder).await;
         let key = furnished(&app).await.key;
         // Each of them locks this last, once it has counted what the base has.
-        let held = app.app.store.begin().await.unwrap();
+        let held = app.state.store.begin().await.unwrap();
         let lock = "SELECT 1 FROM partner_storage WHERE partner = 'acme' FOR UPDATE";
         assert_eq!(held.execute(lock).await.unwrap(), 1, "{way}");
         let let_go = async {
@@ -214,12 +208,11 @@ async fn what_comes_at_once_is_no_more_than_a_base_may_have() {
     }
 }
 
-on_both_databases!(
+on_each_database!(
     bases_that_come_at_once_are_no_more_than_a_partner_may_have,
-    |builder| builder
-        .config(|config| config.knowledge.max_bases = 2)
-        .without_worker(),
-    |app| {
+    |database| {
+        let builder = builder(&database).config(|config| config.knowledge.max_bases = 2);
+        let app = start_by(builder).await;
         let key = furnished(&app).await.key;
         let create = async |name: &str| {
             let form = fields(&[("name", name)]);
@@ -227,7 +220,7 @@ on_both_databases!(
             made.status.as_u16()
         };
         // On PostgreSQL each of them locks this last, once it has counted what the partner has. On SQLite transactions are in one line.
-        let held = app.app.store.begin().await.unwrap();
+        let held = app.state.store.begin().await.unwrap();
         let is_postgres = held.dialect() == Dialect::Postgres;
         if is_postgres {
             let lock = "SELECT 1 FROM partner_storage WHERE partner = 'acme' FOR UPDATE";

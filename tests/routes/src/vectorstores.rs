@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{delete, get, post},
 };
-use colloquy::{Config, config::Secret};
+use colloquy_config::{Config, Secret};
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

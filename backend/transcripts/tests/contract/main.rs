@@ -1,0 +1,189 @@
+//! What transcripts do on both databases, through their routes.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::extract::FromRef;
+use colloquy_accounts::{Accounts, AccountsCapability, storage};
+use colloquy_blobs::{Blobs, BlobsCapability};
+use colloquy_fetch::Fetcher;
+use colloquy_http::Edge;
+use colloquy_kernel::{Base, Capability, Kernel};
+use colloquy_sandbox::Sandbox;
+use colloquy_store::{Executor as _, StoreError};
+use colloquy_transcripts::{TEXTS, Transcripts, TranscriptsCapability};
+use serde_json::json;
+use support::{TestDatabase, on_each_database};
+use test_routes::{
+    ADMIN_KEY, Doubles, TestRoutes, TestRoutesBuilder, quick,
+    transcripts::{PATH, audio, ended, post_form, recording},
+};
+
+/// The state of the capabilities.
+#[derive(Clone)]
+struct Place {
+    transcripts: Transcripts,
+    blobs: Blobs,
+}
+
+impl Place {
+    fn open(accounts: Accounts) -> Self {
+        let blobs = Blobs::open(Base::clone(&accounts)).unwrap();
+        let fetcher = Fetcher::new(&accounts.config.fetch).unwrap();
+        let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
+        let providers = Doubles::default().providers(&accounts.config);
+        Self {
+            transcripts: Transcripts::new(accounts, blobs.clone(), sandbox, providers, fetcher),
+            blobs,
+        }
+    }
+}
+
+impl Deref for Place {
+    type Target = Transcripts;
+
+    fn deref(&self) -> &Transcripts {
+        &self.transcripts
+    }
+}
+
+impl AsRef<Kernel> for Place {
+    fn as_ref(&self) -> &Kernel {
+        self.transcripts.as_ref()
+    }
+}
+
+impl FromRef<Place> for Accounts {
+    fn from_ref(place: &Place) -> Self {
+        Self::clone(&place.transcripts)
+    }
+}
+
+impl FromRef<Place> for Blobs {
+    fn from_ref(place: &Place) -> Self {
+        place.blobs.clone()
+    }
+}
+
+impl FromRef<Place> for Transcripts {
+    fn from_ref(place: &Place) -> Self {
+        place.transcripts.clone()
+    }
+}
+
+const CAPABILITIES: [&dyn Capability<Place>; 3] = [
+    &AccountsCapability,
+    &BlobsCapability,
+    &TranscriptsCapability,
+];
+
+fn builder(database: &TestDatabase) -> TestRoutesBuilder {
+    TestRoutesBuilder::new(database)
+}
+
+async fn start(database: &TestDatabase) -> TestRoutes<Place> {
+    start_by(builder(database)).await
+}
+
+async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
+    let place = async |accounts: Accounts, _: Edge| Place::open(accounts);
+    let app = builder.start(|_| Vec::new(), place, &CAPABILITIES).await;
+    app.start_background(&CAPABILITIES).await;
+    app
+}
+
+/// Compares the sums of the texts of partners with their rows, and returns how many differed.
+async fn recount_texts(app: &TestRoutes<Place>) -> Result<u64, StoreError> {
+    storage::recount_texts(&app.state.store, &[TEXTS, storage::TEXTS]).await
+}
+
+/// The bytes of the texts of `acme`, after a comparison with its rows.
+async fn counted(app: &TestRoutes<Place>) -> u64 {
+    assert_eq!(recount_texts(app).await.unwrap(), 0);
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    app.state.store.db().fetch_count(sql).await.unwrap()
+}
+
+on_each_database!(a_recording_is_written_down, |database| {
+    let app = start_by(builder(&database).with_decoder()).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
+    // The doubles hear nothing; what counts here is the way of a transcript through either database.
+    let (acme, other) = (app.partner("acme").await, app.partner("other").await);
+    let made = post_form(&app, &acme.key, audio("a.wav", recording()))
+        .await
+        .expect(200);
+    let read = ended(&app, &acme.key, &made).await;
+    assert!(
+        read["status"] == "completed" || read["status"] == "error",
+        "{read}"
+    );
+    let path = made["id"].as_str().unwrap();
+    assert!(path.starts_with("/v2/transcript/"));
+    app.get(&other.key, path).await.expect(404);
+    let id = path.rsplit('/').next().unwrap();
+    app.get(&acme.key, &format!("{PATH}/{id}"))
+        .await
+        .expect(200);
+    app.get(&acme.key, &format!("{PATH}/not-one"))
+        .await
+        .expect(404);
+});
+
+on_each_database!(
+    secret_keys_of_the_partner_delete_its_transcripts_and_no_others_do,
+    |database| {
+        let app = start(&database).await;
+        let (acme, other) = (app.partner("acme").await, app.partner("other").await);
+        let quota = app.quota(&acme, json!({"kinds": ["transcript"]})).await;
+        let mut made = Vec::new();
+        for scope in ["calls", "transcripts"] {
+            let key = app.key("acme", json!({"scopes": [scope]})).await;
+            made.push(key["api_key"].as_str().unwrap().to_owned());
+        }
+        let [unscoped, scoped] = &made[..] else {
+            unreachable!()
+        };
+        let body = json!({"audio_url": "https://example.com/a.mp3"});
+        let made = app.post(&quota.key, PATH, body).await.expect(200);
+        let path = made["id"].as_str().unwrap();
+        let open = counted(&app).await;
+        let set = async |change: &str| {
+            let sql = format!("UPDATE transcripts SET {change}");
+            app.state.store.db().execute(sql).await.unwrap();
+        };
+        for status in ["queued", "processing"] {
+            set(&format!("status = '{status}'")).await;
+            let refused = app.delete(&acme.key, path).await.expect(409);
+            let told = refused["error"].as_str().unwrap();
+            assert!(told.contains("has not ended"), "{told}");
+            let read = app.get(&acme.key, path).await.expect(200);
+            assert_eq!(read["status"], status);
+        }
+        assert_eq!(counted(&app).await, open);
+        set("status = 'error', error = 'x', ended_at = created_at").await;
+        recount_texts(&app).await.unwrap();
+        for (key, status) in [
+            (quota.key.as_str(), 403),
+            (unscoped.as_str(), 403),
+            (ADMIN_KEY, 403),
+            (other.key.as_str(), 404),
+            ("", 401),
+        ] {
+            let refused = app.delete(key, path).await.expect(status);
+            assert!(refused["error"].is_string(), "{refused}");
+            app.get(&acme.key, path).await.expect(200);
+        }
+        let unknown = format!("{PATH}/01890c5e-0000-7000-8000-000000000000");
+        for path in [unknown, format!("{PATH}/not-one")] {
+            let refused = app.delete(scoped, &path).await.expect(404);
+            assert_eq!(refused["error"], "Transcript not found", "{refused}");
+        }
+        app.delete(scoped, path).await.expect(204);
+        app.delete(scoped, path).await.expect(404);
+        counted(&app).await;
+    }
+);

@@ -1,0 +1,105 @@
+//! What a node does beside requests: its jobs, and what comes at its time.
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use colloquy_base::clock::ManualClock;
+use colloquy_kernel::{Kernel, jobs};
+use colloquy_store::{Executor as _, Store};
+use support::eventually;
+use tokio::time::sleep;
+
+use crate::TestClient;
+
+/// Settings of the worker that make tests quick.
+pub fn quick() -> jobs::Settings {
+    jobs::Settings {
+        poll: Duration::from_millis(20),
+        grace: Duration::from_millis(50),
+        ..jobs::Settings::default()
+    }
+}
+
+/// A node with its clock and its jobs, which is asked by way of the [`TestClient`] that this derefs to.
+pub struct TestWork {
+    client: TestClient,
+    kernel: Kernel,
+    manual: Option<Arc<ManualClock>>,
+}
+
+impl Deref for TestWork {
+    type Target = TestClient;
+
+    fn deref(&self) -> &TestClient {
+        &self.client
+    }
+}
+
+impl TestWork {
+    /// A node, and its clock if the test moves that.
+    pub fn new(client: TestClient, kernel: Kernel, manual: Option<Arc<ManualClock>>) -> Self {
+        Self {
+            client,
+            kernel,
+            manual,
+        }
+    }
+
+    /// The database of the node.
+    pub(crate) fn store(&self) -> &Store {
+        &self.kernel.store
+    }
+
+    fn manual(&self) -> &ManualClock {
+        let clock = self.manual.as_ref();
+        clock.expect("the test has a manual clock")
+    }
+
+    /// Moves the manual clock of the test. A worker looks at once for what is due then.
+    pub fn advance(&self, by: Duration) {
+        self.manual().advance(by);
+        self.kernel.jobs.wake();
+    }
+
+    /// Sets the time of day of the manual clock of the test.
+    pub fn set_clock(&self, now: &str) {
+        self.manual().set(now.parse().expect("a time"));
+        self.kernel.jobs.wake();
+    }
+
+    /// Waits until no job of this kind is queued or runs: nothing more comes of what was asked for.
+    pub async fn works_off(&self, kind: &str) {
+        let db = self.kernel.store.db();
+        let open = format!(
+            "SELECT COUNT(*) FROM work WHERE kind = '{kind}' AND state IN ('queued', 'running')"
+        );
+        eventually("no job is left", async || {
+            db.fetch_count(open.clone()).await.expect("a number") == 0
+        })
+        .await;
+    }
+
+    /// Waits for the end of the only job of this kind, and moves the manual clock of the test to each of its attempts. Returns how many there were,
+    /// and for how long they were waited for.
+    pub async fn attempts(&self, kind: &str) -> (u64, Duration) {
+        let db = self.kernel.store.db();
+        let find = async |column: &str, states: &str| {
+            let sql =
+                format!("SELECT {column} FROM work WHERE kind = '{kind}' AND state IN ({states})");
+            db.fetch_count(sql).await.expect("a number")
+        };
+        let mut waited = Duration::ZERO;
+        for _ in 0..3_000 {
+            let attempts = find("fence", "'done', 'failed'").await;
+            if attempts > 0 {
+                return (attempts, waited);
+            }
+            let now = self.kernel.clock.now_ms().unsigned_abs();
+            let wait = find("run_at", "'queued'").await.saturating_sub(now);
+            let wait = Duration::from_millis(wait);
+            waited += wait;
+            self.advance(wait);
+            sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it did not end: {kind}");
+    }
+}
