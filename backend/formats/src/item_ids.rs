@@ -145,12 +145,15 @@ impl ItemIds {
     /// Gives the items of a whole output the indexes and ids that they were told with: by what the model calls them, and in their order where it
     /// calls them otherwise. Those that were not told get the lowest free indexes from `first` on. An item that was told with another type is another one.
     pub(super) fn name_output(&self, first: u64, items: Vec<Value>) -> Vec<(u64, Value)> {
-        let mut told = Untold::new(&self.told);
-        let by_id: Vec<_> = items.iter().map(|item| told.take_named(item)).collect();
+        let mut unmatched = Unmatched::new(&self.told);
+        let by_id: Vec<_> = items
+            .iter()
+            .map(|item| unmatched.take_named(item))
+            .collect();
         let pairs = items.into_iter().zip(by_id);
         let pairs: Vec<_> = pairs
             .map(|(item, index)| {
-                let index = index.or_else(|| told.take_next(&item));
+                let index = index.or_else(|| unmatched.take_next(&item));
                 (item, index)
             })
             .collect();
@@ -192,8 +195,8 @@ impl ItemIds {
     }
 }
 
-/// The items that were told and that no item of a whole output is taken for yet.
-struct Untold<'a> {
+/// The items that were told, and of which no item of a whole output is known to be one yet.
+struct Unmatched<'a> {
     left: BTreeSet<u64>,
     named: HashMap<&'a str, ByKind<'a>>,
     others: ByKind<'a>,
@@ -202,7 +205,7 @@ struct Untold<'a> {
 /// The indexes of items by their types, in their order.
 type ByKind<'a> = HashMap<&'a str, VecDeque<u64>>;
 
-impl<'a> Untold<'a> {
+impl<'a> Unmatched<'a> {
     fn new(told: &'a BTreeMap<u64, Told>) -> Self {
         let mut named = HashMap::<_, ByKind<'_>>::new();
         let mut others = ByKind::new();
