@@ -8,12 +8,12 @@ use harness::{
     app::{ADMIN_KEY, TestAppBuilder, send},
     eventually,
     process::Server,
+    until,
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 use test_routes::analyses::{PATH, analyzed, conversation};
-use tokio::time::sleep;
 
 fn answer() -> Value {
     json!({
@@ -291,14 +291,12 @@ async fn an_analysis_outlasts_its_processes() {
     server.kill().await;
     let server = start().await;
     for made in &all {
-        let mut read = Value::Null;
-        for _ in 0..600 {
-            read = server.get(&acme.key, made["id"].as_str().unwrap()).await;
-            if read["state"] != "in-progress" {
-                break;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+        let path = made["id"].as_str().unwrap();
+        let is_over = |read: &Value| read["state"] != "in-progress";
+        let read = until("the analysis ends", is_over, async || {
+            server.get(&acme.key, path).await
+        })
+        .await;
         assert_eq!(read["output"], expected(), "{read}");
     }
     let standing = server.get(&acme.key, &quota.path).await;

@@ -33,6 +33,7 @@ use harness::{
     app::{ADMIN_KEY, Answer, TestPartner, send},
     eventually, on_both_databases,
     process::Server,
+    until,
 };
 use reqwest::{
     Method,
@@ -65,86 +66,87 @@ async fn furnished_server(server: &Server) -> TestPartner {
     acme
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_becomes_text_and_goes_again() {
-    let builder = TestApp::builder(&TestDatabase::sqlite());
-    let app = builder.with_decoder().quick_worker().start().await;
-    let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    let original = sample("docx/word_sample.docx");
-    let made = upload(&app, key, "word_sample.docx", original.clone()).await;
-    let made = made.expect(201);
-    assert_eq!(made["name"], "word_sample.docx");
-    assert_eq!(made["folder"], "texts");
-    assert_eq!(made["bytes"], original.len());
-    assert_eq!(made["duplicate_document_ids"], json!([]));
-    let id = made["id"].as_str().unwrap();
-    let document = digitized(&app, key, id).await;
-    assert_eq!(document["status"], "digitized", "{document}");
-    assert_eq!(document["processing_error"], Value::Null);
+on_both_databases!(
+    a_file_becomes_text_and_goes_again,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let original = sample("docx/word_sample.docx");
+        let made = upload(&app, key, "word_sample.docx", original.clone()).await;
+        let made = made.expect(201);
+        assert_eq!(made["name"], "word_sample.docx");
+        assert_eq!(made["folder"], "texts");
+        assert_eq!(made["bytes"], original.len());
+        assert_eq!(made["duplicate_document_ids"], json!([]));
+        let id = made["id"].as_str().unwrap();
+        let document = digitized(&app, key, id).await;
+        assert_eq!(document["status"], "digitized", "{document}");
+        assert_eq!(document["processing_error"], Value::Null);
 
-    let contents = format!("/api/documents/acme/manual/{id}/content");
-    let text = app
-        .get(key, &format!("{contents}/digitized"))
-        .await
-        .expect(200);
-    assert_eq!(text["format"], "raw");
-    let text = text["content"].as_str().unwrap();
-    assert!(text.contains("| Leaves | Ash, Elm, Maple | 50 |"), "{text}");
-    assert_eq!(document["digitized_chars"], text.chars().count());
-    let path = format!("/api/documents/acme/manual/{id}/download/original");
-    let download = app.request(Method::GET, &path).bearer_auth(key);
-    let download = download.send().await.unwrap();
-    assert_eq!(
-        download.headers()["content-disposition"],
-        "attachment; filename*=UTF-8''word_sample.docx"
-    );
-    assert_eq!(download.bytes().await.unwrap(), original);
-    app.get(key, &format!("{contents}/rewritten"))
-        .await
-        .expect(404);
-    let path = format!("{contents}/rewritten?format=markdown");
-    app.get(key, &path).await.expect(400);
-    app.get(key, &format!("{contents}/digitized?format=html"))
-        .await
-        .expect(400);
-    app.get(key, &format!("{contents}/extracted"))
-        .await
-        .expect(400);
+        let contents = format!("/api/documents/acme/manual/{id}/content");
+        let text = app
+            .get(key, &format!("{contents}/digitized"))
+            .await
+            .expect(200);
+        assert_eq!(text["format"], "raw");
+        let text = text["content"].as_str().unwrap();
+        assert!(text.contains("| Leaves | Ash, Elm, Maple | 50 |"), "{text}");
+        assert_eq!(document["digitized_chars"], text.chars().count());
+        let path = format!("/api/documents/acme/manual/{id}/download/original");
+        let download = app.request(Method::GET, &path).bearer_auth(key);
+        let download = download.send().await.unwrap();
+        assert_eq!(
+            download.headers()["content-disposition"],
+            "attachment; filename*=UTF-8''word_sample.docx"
+        );
+        assert_eq!(download.bytes().await.unwrap(), original);
+        app.get(key, &format!("{contents}/rewritten"))
+            .await
+            .expect(404);
+        let path = format!("{contents}/rewritten?format=markdown");
+        app.get(key, &path).await.expect(400);
+        app.get(key, &format!("{contents}/digitized?format=html"))
+            .await
+            .expect(400);
+        app.get(key, &format!("{contents}/extracted"))
+            .await
+            .expect(400);
 
-    let same = upload(&app, key, "again.docx", original).await.expect(201);
-    assert_eq!(same["duplicate_document_ids"], json!([id]));
-    let stats = app.get(key, "/api/kb-stats/acme/manual").await.expect(200);
-    assert_eq!(stats["document_count"], 2);
-    let all = app.get(key, "/api/documents/acme/manual").await.expect(200);
-    assert_eq!(
-        all["documents"][0]["duplicate_document_ids"],
-        json!([same["id"]])
-    );
+        let same = upload(&app, key, "again.docx", original).await.expect(201);
+        assert_eq!(same["duplicate_document_ids"], json!([id]));
+        let stats = app.get(key, "/api/kb-stats/acme/manual").await.expect(200);
+        assert_eq!(stats["document_count"], 2);
+        let all = app.get(key, "/api/documents/acme/manual").await.expect(200);
+        assert_eq!(
+            all["documents"][0]["duplicate_document_ids"],
+            json!([same["id"]])
+        );
 
-    digitized(&app, key, same["id"].as_str().unwrap()).await;
-    let path = format!("/api/documents/acme/manual/{id}");
-    let gone = app.delete(key, &path).await;
-    assert_eq!(gone.expect(200), json!({"status": "deleted"}));
-    app.get(key, &format!("{contents}/digitized"))
-        .await
-        .expect(404);
-    let gone = app.delete(key, "/api/knowledgebases/acme/manual").await;
-    assert_eq!(gone.expect(200), json!({"status": "deleted"}));
-    assert_eq!(
-        app.get(key, "/api/knowledgebases/acme").await.expect(200),
-        json!([])
-    );
-    app.app.blobs.sweep().await.unwrap();
-    for table in [
-        "blobs",
-        "knowledge_documents",
-        "knowledge_contents",
-        "knowledge_folders",
-    ] {
-        assert_eq!(rows(&app, table).await, 0, "{table}");
+        digitized(&app, key, same["id"].as_str().unwrap()).await;
+        let path = format!("/api/documents/acme/manual/{id}");
+        let gone = app.delete(key, &path).await;
+        assert_eq!(gone.expect(200), json!({"status": "deleted"}));
+        app.get(key, &format!("{contents}/digitized"))
+            .await
+            .expect(404);
+        let gone = app.delete(key, "/api/knowledgebases/acme/manual").await;
+        assert_eq!(gone.expect(200), json!({"status": "deleted"}));
+        assert_eq!(
+            app.get(key, "/api/knowledgebases/acme").await.expect(200),
+            json!([])
+        );
+        app.app.blobs.sweep().await.unwrap();
+        for table in [
+            "blobs",
+            "knowledge_documents",
+            "knowledge_contents",
+            "knowledge_folders",
+        ] {
+            assert_eq!(rows(&app, table).await, 0, "{table}");
+        }
     }
-}
+);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_read_says_why() {

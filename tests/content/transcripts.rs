@@ -8,7 +8,6 @@ mod storage;
 
 use std::{fs, time::Duration};
 
-use axum::{Router, http::StatusCode, response::IntoResponse as _, routing::get};
 use colloquy::{providers, store::Executor as _};
 use harness::{
     TestApp, TestDatabase,
@@ -16,14 +15,14 @@ use harness::{
     client::go_forward,
     eventually,
     sounds::{converted, wav},
+    until,
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::{Method, multipart::Form};
 use serde_json::{Value, json};
-use test_routes::transcripts::{PATH, audio, ended, post_form, recording};
-use tokio::{net::TcpListener, task::JoinSet, time::sleep};
+use test_routes::transcripts::{PATH, audio, ended, is_over, post_form, recording, scripted, site};
+use tokio::time::sleep;
 
-const HEARD: &str = "Um, go forward ten meters.";
 const RATE_HZ: usize = 16_000;
 
 /// A server whose recordings this upstream hears.
@@ -33,12 +32,6 @@ fn heard_by(upstream: &Upstream, builder: TestAppBuilder) -> TestAppBuilder {
     let builder = builder.config(|config| upstream.listen(config));
     let builder = builder.providers(providers::from_config(&settings).unwrap());
     builder.with_decoder().quick_worker()
-}
-
-async fn scripted() -> Upstream {
-    let upstream = Upstream::start().await;
-    upstream.set_default(Api::Transcription, Script::text(HEARD));
-    upstream
 }
 
 async fn transcribed(app: &TestApp, key: &str, form: Form) -> Value {
@@ -346,43 +339,6 @@ async fn there_is_room_for_so_many() {
     assert_eq!(count(&app, "transcripts").await, 0);
     app.app.blobs.sweep().await.unwrap();
     assert_eq!(count(&app, "blobs").await, 0);
-}
-
-/// A site on this machine; it ends with the set.
-pub(super) async fn site() -> (String, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let flaky = move || {
-        let before = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        async move {
-            match before {
-                0 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-                _ => recording().into_response(),
-            }
-        }
-    };
-    let endless = || async {
-        let pieces =
-            futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![7_u8; 65_536]));
-        axum::body::Body::from_stream(pieces)
-    };
-    let router = Router::new()
-        .route("/a.wav", get(|| async { recording() }))
-        .route(
-            "/moved",
-            get(|| async { axum::response::Redirect::temporary("/a.wav") }),
-        )
-        .route(
-            "/loop",
-            get(|| async { axum::response::Redirect::temporary("/loop") }),
-        )
-        .route("/flaky.wav", get(flaky))
-        .route("/page", get(|| async { "<html>This is a page.</html>" }))
-        .route("/endless", get(endless));
-    let mut server = JoinSet::new();
-    server.spawn(async move { axum::serve(listener, router).await.unwrap() });
-    (origin, server)
 }
 
 #[tokio::test(flavor = "multi_thread")]

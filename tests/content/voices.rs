@@ -15,6 +15,7 @@ use harness::{
     client::go_forward,
     eventually, on_both_databases,
     sounds::{converted, wav},
+    until,
     voice_workers::VoiceWorkers,
 };
 use reqwest::{
@@ -106,16 +107,14 @@ async fn create(app: &TestApp, partner: &TestPartner, name: &str, bytes: Vec<u8>
 
 /// The voice, once nothing of it is in progress.
 async fn processed(app: &TestApp, key: &str, voice: &str) -> Value {
-    let mut read = Value::Null;
-    for _ in 0..3_000 {
-        read = app.get(key, &path(voice)).await.expect(200);
+    let is_over = |read: &Value| {
         let status = &read["status"];
-        if status["splitting"] != "in_progress" && status["embedding"] != "in_progress" {
-            return read;
-        }
-        sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it did not end: {read}");
+        status["splitting"] != "in_progress" && status["embedding"] != "in_progress"
+    };
+    until("the voice is processed", is_over, async || {
+        app.get(key, &path(voice)).await.expect(200)
+    })
+    .await
 }
 
 async fn bytes(app: &TestApp, key: &str, path: &str) -> Vec<u8> {

@@ -10,7 +10,6 @@ use colloquy::{
     node::DataFolder,
     providers::Providers,
     server,
-    store::Executor as _,
 };
 use futures_util::{FutureExt as _, future::BoxFuture, stream};
 use reqwest::{Body, Method, RequestBuilder, header::CONTENT_TYPE, multipart::Part};
@@ -235,15 +234,6 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.app.kernel.shutdown.cancel();
     }
-}
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-pub async fn counted(server: &TestApp) -> u64 {
-    let corrected = server::recount_texts(&server.app.store).await;
-    assert_eq!(corrected.expect("the sums of texts"), 0);
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    let counted = server.app.store.db().fetch_count(sql).await;
-    counted.expect("the sum of texts")
 }
 
 /// A file of so many mebibytes of nothing behind its beginning, which is made while it is sent.

@@ -19,7 +19,7 @@ pub mod sounds;
 pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
-pub use support::{TestDatabase, database, eventually, slowness};
+pub use support::{TestDatabase, database, eventually, slowness, until};
 pub use test_routes::{doubles, receiver, upstream, vectorstores};
 
 /// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.

@@ -40,6 +40,18 @@ async fn a_publishable_key_reads_no_calls() {
     }
 }
 
+#[tokio::test]
+async fn a_partner_with_open_calls_stays() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let acme = app.partner("acme").await;
+    let character = json!({"personality": "You are Ada."});
+    let call = json!({"character": character, "call_time_limit_seconds": 60});
+    app.post(&acme.key, "/v2/calls", call).await.expect(200);
+    let refused = app.delete(ADMIN_KEY, "/api/partners/acme").await;
+    assert_eq!(refused.expect(409)["code"], "conflict");
+    app.get(&acme.key, "/api/auth/me").await.expect(200);
+}
+
 /// Calls are counted like the routes with which `colloquy-accounts` proves the bounds.
 #[tokio::test]
 async fn calls_count_against_the_bounds_of_networks() {

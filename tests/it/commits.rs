@@ -11,6 +11,7 @@ use harness::{
     lost_commits::LostCommits,
     process::Server,
     sounds::wav,
+    until,
     upstream::{Api, Script, Upstream},
     voice_workers::VoiceWorkers,
 };
@@ -81,14 +82,7 @@ async fn what_was_accepted_ends_once_whatever_its_commits_say() {
     assert!(commits.lost() >= 5, "{} commits were lost", commits.lost());
 
     let ended = async |key: &str, path: &str, is_over: fn(&Value) -> bool| {
-        for _ in 0..400 {
-            let read = server.get(key, path).await;
-            if is_over(&read) {
-                return read;
-            }
-            sleep(Duration::from_millis(200)).await;
-        }
-        panic!("{path} did not end: {}", server.get(key, path).await);
+        until(path, is_over, async || server.get(key, path).await).await
     };
     let mut samples = None;
     for voice in &voices {

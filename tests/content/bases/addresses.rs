@@ -14,10 +14,7 @@ fn open(builder: TestAppBuilder) -> TestAppBuilder {
     builder.with_decoder().quick_worker()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_become_documents() {
-    let builder = open(TestApp::builder(&TestDatabase::sqlite()));
-    let app = builder.start().await;
+on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
     let (origin, _site) = site().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -135,97 +132,99 @@ async fn addresses_become_documents() {
         let refused = app.post(key, &batch, body.clone()).await.expect(400);
         assert_eq!(refused["field"], field, "{refused}");
     }
-}
+});
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_at_an_address_is_fetched_again_when_that_is_wanted() {
-    let builder = open(TestApp::builder(&TestDatabase::sqlite()));
-    let app = builder.start().await;
-    let (origin, _site) = site().await;
-    let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    let body = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt"), format!("{origin}/counted.txt"), format!("{origin}/latin")]});
-    let batch = format!("/api/documents/{BASE}/batch");
-    let made = app.post(key, &batch, body).await.expect(200);
-    let ids: Vec<&str> = (0..3)
-        .map(|at| made["results"][at]["document_id"].as_str().unwrap())
-        .collect();
-    let same = |at: usize| &made["results"][at]["duplicate_document_ids"];
-    assert_eq!(same(0), &json!([]));
-    assert_eq!(same(1), &json!([ids[0]]), "the same address");
-    assert_eq!(same(2), &json!([]));
-    for id in &ids {
-        let document = digitized(&app, key, id).await;
-        assert_eq!(document["status"], "digitized", "{document}");
+on_both_databases!(
+    what_is_at_an_address_is_fetched_again_when_that_is_wanted,
+    |builder| open(builder),
+    |app| {
+        let (origin, _site) = site().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let body = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt"), format!("{origin}/counted.txt"), format!("{origin}/latin")]});
+        let batch = format!("/api/documents/{BASE}/batch");
+        let made = app.post(key, &batch, body).await.expect(200);
+        let ids: Vec<&str> = (0..3)
+            .map(|at| made["results"][at]["document_id"].as_str().unwrap())
+            .collect();
+        let same = |at: usize| &made["results"][at]["duplicate_document_ids"];
+        assert_eq!(same(0), &json!([]));
+        assert_eq!(same(1), &json!([ids[0]]), "the same address");
+        assert_eq!(same(2), &json!([]));
+        for id in &ids {
+            let document = digitized(&app, key, id).await;
+            assert_eq!(document["status"], "digitized", "{document}");
+        }
+        let process = "/api/queue/process?partner=acme&kb=manual";
+        let body = json!({"document": {"id": ids[0]}});
+        app.post(key, process, body.clone()).await.expect(200);
+        digitized(&app, key, ids[0]).await;
+        assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
+
+        // Another address is fetched in the place of the first.
+        let path = format!("/api/documents/{BASE}/{}/url", ids[0]);
+        let lions = format!("{origin}/lions");
+        let changed = put(&app, key, &path, &[("url", &lions)]).await.expect(200);
+        assert_eq!(changed["duplicate_document_ids"], json!([]));
+        assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
+        app.post(key, process, body.clone()).await.expect(200);
+        digitized(&app, key, ids[0]).await;
+        assert!(text_of(&app, key, ids[0]).await.contains("twice a day"));
+        // What somebody brings in its place is read, and the address left alone.
+        let original = format!("/api/documents/{BASE}/{}/content/original", ids[0]);
+        put(&app, key, &original, &[("content", "Tigers swim.")])
+            .await
+            .expect(200);
+        app.post(key, process, body).await.expect(200);
+        digitized(&app, key, ids[0]).await;
+        assert_eq!(text_of(&app, key, ids[0]).await, "Tigers swim.");
+
+        // A later attempt reads what the first one fetched, in its encoding.
+        let document = app
+            .get(key, &format!("/api/document/{BASE}/{}", ids[2]))
+            .await;
+        assert_eq!(document.expect(200)["media_type"], "text/html");
+        let latin = ids[2];
+        let sql =
+            format!("UPDATE knowledge_documents SET digitizing = 'queued' WHERE id = '{latin}'");
+        app.app.store.db().execute(sql).await.unwrap();
+        let transaction = app.app.store.begin().await.unwrap();
+        let job = Digitize {
+            document: latin.to_owned(),
+        };
+        jobs::enqueue(&app.app, &transaction, None, &job)
+            .await
+            .unwrap();
+        transaction.commit().await.unwrap();
+        app.app.kernel.jobs.wake();
+        digitized(&app, key, latin).await;
+        let text = text_of(&app, key, latin).await;
+        assert!(text.contains("Löwen"), "{text}");
+
+        // What is being deleted is no duplicate.
+        let sql = format!(
+            "UPDATE knowledge_documents SET digitizing = 'running' WHERE id = '{}'",
+            ids[1]
+        );
+        app.app.store.db().execute(sql).await.unwrap();
+        let again = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt")]});
+        let again = app.post(key, &batch, again).await.expect(200);
+        assert_eq!(
+            again["results"][0]["duplicate_document_ids"],
+            json!([ids[1]])
+        );
+        app.delete(key, &format!("/api/documents/{BASE}/{}", ids[1]))
+            .await
+            .expect(200);
+        let list = app
+            .get(key, &format!("/api/documents/{BASE}"))
+            .await
+            .expect(200);
+        let last = list["documents"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["id"], again["results"][0]["document_id"]);
+        assert_eq!(last["duplicate_document_ids"], json!([]), "{list}");
     }
-    let process = "/api/queue/process?partner=acme&kb=manual";
-    let body = json!({"document": {"id": ids[0]}});
-    app.post(key, process, body.clone()).await.expect(200);
-    digitized(&app, key, ids[0]).await;
-    assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
-
-    // Another address is fetched in the place of the first.
-    let path = format!("/api/documents/{BASE}/{}/url", ids[0]);
-    let lions = format!("{origin}/lions");
-    let changed = put(&app, key, &path, &[("url", &lions)]).await.expect(200);
-    assert_eq!(changed["duplicate_document_ids"], json!([]));
-    assert_eq!(text_of(&app, key, ids[0]).await, "This is visit number 3.");
-    app.post(key, process, body.clone()).await.expect(200);
-    digitized(&app, key, ids[0]).await;
-    assert!(text_of(&app, key, ids[0]).await.contains("twice a day"));
-    // What somebody brings in its place is read, and the address left alone.
-    let original = format!("/api/documents/{BASE}/{}/content/original", ids[0]);
-    put(&app, key, &original, &[("content", "Tigers swim.")])
-        .await
-        .expect(200);
-    app.post(key, process, body).await.expect(200);
-    digitized(&app, key, ids[0]).await;
-    assert_eq!(text_of(&app, key, ids[0]).await, "Tigers swim.");
-
-    // A later attempt reads what the first one fetched, in its encoding.
-    let document = app
-        .get(key, &format!("/api/document/{BASE}/{}", ids[2]))
-        .await;
-    assert_eq!(document.expect(200)["media_type"], "text/html");
-    let latin = ids[2];
-    let sql = format!("UPDATE knowledge_documents SET digitizing = 'queued' WHERE id = '{latin}'");
-    app.app.store.db().execute(sql).await.unwrap();
-    let transaction = app.app.store.begin().await.unwrap();
-    let job = Digitize {
-        document: latin.to_owned(),
-    };
-    jobs::enqueue(&app.app, &transaction, None, &job)
-        .await
-        .unwrap();
-    transaction.commit().await.unwrap();
-    app.app.kernel.jobs.wake();
-    digitized(&app, key, latin).await;
-    let text = text_of(&app, key, latin).await;
-    assert!(text.contains("Löwen"), "{text}");
-
-    // What is being deleted is no duplicate.
-    let sql = format!(
-        "UPDATE knowledge_documents SET digitizing = 'running' WHERE id = '{}'",
-        ids[1]
-    );
-    app.app.store.db().execute(sql).await.unwrap();
-    let again = json!({"folder": "texts", "urls": [format!("{origin}/counted.txt")]});
-    let again = app.post(key, &batch, again).await.expect(200);
-    assert_eq!(
-        again["results"][0]["duplicate_document_ids"],
-        json!([ids[1]])
-    );
-    app.delete(key, &format!("/api/documents/{BASE}/{}", ids[1]))
-        .await
-        .expect(200);
-    let list = app
-        .get(key, &format!("/api/documents/{BASE}"))
-        .await
-        .expect(200);
-    let last = list["documents"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["id"], again["results"][0]["document_id"]);
-    assert_eq!(last["duplicate_document_ids"], json!([]), "{list}");
-}
+);
 
 /// A body that goes on and on is stored as it comes, and given up at the bound.
 #[tokio::test(flavor = "multi_thread")]

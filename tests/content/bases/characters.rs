@@ -51,33 +51,34 @@ async fn answer(
     (names.collect(), told.to_owned())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_character_is_found_by_its_name() {
-    let builder = TestApp::builder(&TestDatabase::sqlite());
-    let app = builder.quick_worker().start().await;
-    let acme = furnished(&app).await;
-    let life = "Ada grew up in London. Ada charges five euros.";
-    write(&app, &acme.key, "Life", life).await;
-    write(&app, &acme.key, "Zoo", "The zoo opens at nine.").await;
-    settled(&app, &acme.key).await;
-    let (found, told) = answer(&app, &acme, BASE, "What do you cost?").await;
-    assert_eq!(found, ["Life"], "whoever is spoken to is told of by name");
-    assert!(told.contains("five euros"), "{told}");
-    let (found, told) = answer(&app, &acme, BASE, "Hello!").await;
-    assert!(found.is_empty(), "{told}");
-    let (found, told) = answer(&app, &acme, BASE, "When does the zoo open?").await;
-    assert_eq!(found, ["Zoo"]);
-    assert!(told.contains("nine"), "{told}");
-    // A base that is not there, or no longer, leaves an answer without it.
-    let (found, told) = answer(&app, &acme, "acme/none", "When does the zoo open?").await;
-    assert!(found.is_empty() && !told.is_empty(), "{found:?} {told}");
-    let gone = app
-        .delete(&acme.key, "/api/knowledgebases/acme/manual")
-        .await;
-    gone.expect(200);
-    let (found, told) = answer(&app, &acme, BASE, "When does the zoo open?").await;
-    assert!(found.is_empty() && !told.is_empty(), "{found:?} {told}");
-}
+on_both_databases!(
+    a_character_is_found_by_its_name,
+    |builder| builder.quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let life = "Ada grew up in London. Ada charges five euros.";
+        write(&app, &acme.key, "Life", life).await;
+        write(&app, &acme.key, "Zoo", "The zoo opens at nine.").await;
+        settled(&app, &acme.key).await;
+        let (found, told) = answer(&app, &acme, BASE, "What do you cost?").await;
+        assert_eq!(found, ["Life"], "whoever is spoken to is told of by name");
+        assert!(told.contains("five euros"), "{told}");
+        let (found, told) = answer(&app, &acme, BASE, "Hello!").await;
+        assert!(found.is_empty(), "{told}");
+        let (found, told) = answer(&app, &acme, BASE, "When does the zoo open?").await;
+        assert_eq!(found, ["Zoo"]);
+        assert!(told.contains("nine"), "{told}");
+        // A base that is not there, or no longer, leaves an answer without it.
+        let (found, told) = answer(&app, &acme, "acme/none", "When does the zoo open?").await;
+        assert!(found.is_empty() && !told.is_empty(), "{found:?} {told}");
+        let gone = app
+            .delete(&acme.key, "/api/knowledgebases/acme/manual")
+            .await;
+        gone.expect(200);
+        let (found, told) = answer(&app, &acme, BASE, "When does the zoo open?").await;
+        assert!(found.is_empty() && !told.is_empty(), "{found:?} {told}");
+    }
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_embedder_leaves_the_words() {

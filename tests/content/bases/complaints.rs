@@ -13,6 +13,7 @@ use harness::{
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::Body;
+use test_routes::pdfs::scan;
 
 use super::*;
 
@@ -200,7 +201,7 @@ async fn a_scan_in_which_nothing_is_recognized_says_so() {
     let app = builder.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
-    let made = upload(&app, key, "scan.pdf", super::reading::scan()).await;
+    let made = upload(&app, key, "scan.pdf", scan()).await;
     let made = made.expect(201);
     let document = digitized(&app, key, id(&made)).await;
     assert_eq!(document["status"], "failed", "{document}");

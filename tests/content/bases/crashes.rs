@@ -82,14 +82,10 @@ async fn survive(killed: Killed) {
     let server = Server::start(&database, settings).await;
     let document = async |id: &str| server.get(key, &format!("/api/document/{BASE}/{id}")).await;
     let settled = async |id: &str| {
-        for _ in 0..900 {
-            let document = document(id).await;
-            if matches!(document["status"].as_str(), Some("ready" | "failed")) {
-                return document;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        panic!("{killed:?}: it is stuck: {}", document(id).await);
+        let is_over =
+            |document: &Value| matches!(document["status"].as_str(), Some("ready" | "failed"));
+        let what = format!("{killed:?}: it goes on");
+        until(&what, is_over, async || document(id).await).await
     };
     let mut uncertain = Vec::new();
     for id in &ids {

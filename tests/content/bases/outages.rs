@@ -65,8 +65,8 @@ async fn outlast(
         number += 1;
     }
     begin.await;
-    let until = Instant::now() + out;
-    while Instant::now() < until {
+    let over_at = Instant::now() + out;
+    while Instant::now() < over_at {
         match bring(server, key, number).await {
             Some(id) => accepted.push((id, number)),
             None => refused += 1,
@@ -76,28 +76,22 @@ async fn outlast(
     }
     assert!(refused > 0, "there was no outage");
     end.await;
-    let patience = Instant::now() + Duration::from_secs(30);
-    let id = loop {
-        match bring(server, key, number).await {
-            Some(id) => break id,
-            // The server looks at its disk now and then.
-            None => sleep(Duration::from_millis(100)).await,
-        }
-        assert!(Instant::now() < patience, "the outage does not end");
-    };
-    accepted.push((id, number));
+    // The server looks at its disk now and then.
+    let id = until("the outage ends", Option::is_some, async || {
+        bring(server, key, number).await
+    })
+    .await;
+    accepted.push((id.unwrap(), number));
     for (id, number) in &accepted {
         let path = format!("/api/document/{BASE}/{id}");
-        let patience = Instant::now() + Duration::from_secs(60);
-        let document = loop {
-            let document = server.get(key, &path).await;
+        let is_ready = |document: &Value| {
             assert_ne!(document["status"], "failed", "{document}");
-            if document["status"] == "ready" {
-                break document;
-            }
-            assert!(Instant::now() < patience, "it is stuck: {document}");
-            sleep(Duration::from_millis(100)).await;
+            document["status"] == "ready"
         };
+        let document = until("it goes on", is_ready, async || {
+            server.get(key, &path).await
+        })
+        .await;
         assert_eq!(document["content_hash"], sha256(&text(*number)));
         assert_eq!(document["processing_error"], Value::Null);
         let path = format!("/api/documents/{BASE}/{id}/content/rewritten");

@@ -9,9 +9,10 @@ use harness::{
     sounds::{converted, wav},
     upstream::{Api, Fault, Script, Upstream},
 };
+use test_routes::transcripts::site;
 
 use super::*;
-use crate::transcripts::{heard_by_nobody, site};
+use crate::transcripts::heard_by_nobody;
 
 const HEARD: &str = "go forward ten meters";
 const RATE_HZ: usize = 16_000;
@@ -244,14 +245,8 @@ async fn a_recording_goes_on_where_its_process_was_killed() {
     eventually("half of it is heard", async || asked() > 15).await;
     server.kill().await;
     let server = start().await;
-    let mut document = Value::Null;
-    for _ in 0..600 {
-        document = server.get(key, &path).await;
-        if document["status"] != "digitizing" {
-            break;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
+    let is_over = |document: &Value| document["status"] != "digitizing";
+    let document = until("it goes on", is_over, async || server.get(key, &path).await).await;
     assert_eq!(document["status"], "digitized", "{document}");
     let content = format!(
         "/api/documents/{BASE}/{}/content/digitized",

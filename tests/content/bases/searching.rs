@@ -12,43 +12,44 @@ use test_routes::bases::LIONS;
 
 use super::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_character_answers_from_its_base() {
-    let builder = TestApp::builder(&TestDatabase::sqlite());
-    let app = builder.with_decoder().quick_worker().start().await;
-    let acme = furnished(&app).await;
-    let other = app.partner("other").await;
-    add(&app, &acme.key, "Hours", HOURS).await;
-    settled(&app, &acme.key).await;
-    let ask = async |partner: &TestPartner| {
-        let quota = app.quota(partner, json!({"kinds": ["text"]})).await;
-        let character = json!({"personality": "You are Ada.", "parameters": {
-            "rag_enabled": true, "rag_index_required": "acme/manual",
-        }});
-        let body = json!({
-            "model": "builtin/extractive", "input": "When does the zoo open?",
-            "metadata": {"svc": {"character": character}},
-        });
-        let request = app.request(Method::POST, "/v3/responses");
-        let answer = send(request.bearer_auth(&quota.key).json(&body)).await;
-        answer.expect(200)["output"].clone()
-    };
-    let output = ask(&acme).await;
-    let call = output.as_array().unwrap().iter();
-    let call = call.filter(|item| item["type"] == "file_search_call");
-    let call: Vec<_> = call.collect();
-    assert_eq!(call[0]["results"][0]["filename"], "Hours", "{output}");
-    let told = output.as_array().unwrap().last().unwrap();
-    let told = told["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("nine"), "{told}");
+on_both_databases!(
+    a_character_answers_from_its_base,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let other = app.partner("other").await;
+        add(&app, &acme.key, "Hours", HOURS).await;
+        settled(&app, &acme.key).await;
+        let ask = async |partner: &TestPartner| {
+            let quota = app.quota(partner, json!({"kinds": ["text"]})).await;
+            let character = json!({"personality": "You are Ada.", "parameters": {
+                "rag_enabled": true, "rag_index_required": "acme/manual",
+            }});
+            let body = json!({
+                "model": "builtin/extractive", "input": "When does the zoo open?",
+                "metadata": {"svc": {"character": character}},
+            });
+            let request = app.request(Method::POST, "/v3/responses");
+            let answer = send(request.bearer_auth(&quota.key).json(&body)).await;
+            answer.expect(200)["output"].clone()
+        };
+        let output = ask(&acme).await;
+        let call = output.as_array().unwrap().iter();
+        let call = call.filter(|item| item["type"] == "file_search_call");
+        let call: Vec<_> = call.collect();
+        assert_eq!(call[0]["results"][0]["filename"], "Hours", "{output}");
+        let told = output.as_array().unwrap().last().unwrap();
+        let told = told["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains("nine"), "{told}");
 
-    // Another partner's base is none.
-    let output = ask(&other).await.to_string();
-    assert!(
-        !output.contains("Hours") && !output.contains("nine"),
-        "{output}"
-    );
-}
+        // Another partner's base is none.
+        let output = ask(&other).await.to_string();
+        assert!(
+            !output.contains("Hours") && !output.contains("nine"),
+            "{output}"
+        );
+    }
+);
 
 /// Two nodes on one database, each with a data folder of its own: with a copy of the index each and files in a folder, or with an index in
 /// PostgreSQL and files in a bucket that they share.
@@ -82,14 +83,11 @@ async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret
 
     let second = node("second").start().await;
     // It has to make all of its index first.
-    let mut name = String::new();
-    for _ in 0..100 {
-        name = best(&second, key, "lions").await;
-        if !name.is_empty() {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    let is_found = |name: &String| !name.is_empty();
+    let name = until("it is found", is_found, async || {
+        best(&second, key, "lions").await
+    })
+    .await;
     assert_eq!(name, "Lions");
     // From then on it knows of each change.
     let path = format!("/api/documents/{BASE}/{lions}");
@@ -115,13 +113,10 @@ async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret
         }
     }
     let second = node("second").start().await;
-    for _ in 0..100 {
-        name = best(&second, key, "lions").await;
-        if !name.is_empty() {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    let name = until("it is found again", is_found, async || {
+        best(&second, key, "lions").await
+    })
+    .await;
     assert_eq!(name, "Cats");
     // One that is there goes on.
     first.stop().await;

@@ -4,8 +4,9 @@ use harness::{
     TestDatabase,
     app::ADMIN_KEY,
     eventually,
-    vectorstores::{Operation, VectorStores},
+    vectorstores::{Failure, Operation, VectorStores},
 };
+use test_routes::bases::LIONS;
 
 use super::*;
 
@@ -18,6 +19,59 @@ async fn a_vector_store_that_answers_is_up() {
     let app = builder.config(|config| service.offer(config)).start().await;
     let deep = app.get(ADMIN_KEY, "/health/deep").await.expect(200);
     assert_eq!(deep["checks"]["vectorstore"]["state"], "up");
+}
+
+/// What changes for a partner, and its end, a server tells its bases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bases_hear_of_their_partner() {
+    let service = VectorStores::start().await;
+    let builder = TestApp::builder(&TestDatabase::sqlite());
+    let builder = builder.config(|config| service.offer(config));
+    let app = builder.with_decoder().quick_worker().start().await;
+    let key = furnished(&app).await.key;
+    let set = async |is_on: bool| {
+        let body = json!({"settings": {"vectorstore_sync_enabled": is_on}});
+        let answer = app.put(ADMIN_KEY, "/api/partners/acme", body).await;
+        answer.expect(200);
+    };
+    set(true).await;
+    service.fail(Operation::Upload, [Failure::Status(401)]);
+    add(&app, &key, "Lions", LIONS).await;
+    eventually("the key is refused", async || {
+        let state = app.get(ADMIN_KEY, SYNC).await.expect(200);
+        state["last_error"]
+            .as_str()
+            .is_some_and(|it| it.contains("status 401"))
+    })
+    .await;
+    set(false).await;
+    set(true).await;
+    eventually("it goes on", async || service.files().len() == 1).await;
+    settled(&app, &key).await;
+    let found = search(&app, ADMIN_KEY, "lions").await;
+    let base = found["routing"]["knowledge_base_id"].as_str().unwrap();
+    let profile = &found["routing"]["embedding_profile_id"];
+    // Another base is named, since this one goes, and its collection is searched all the same.
+    let other = app.partner("other").await;
+    let form = fields(&[("name", "b")]);
+    let made = post(&app, &other.key, "/api/knowledgebases/other", form).await;
+    made.expect(201);
+    let again = json!({
+        "partner": "other", "kb": "b", "user_message": "lions",
+        "collection_override": format!("{base}/{profile}"),
+    });
+    let total = async || {
+        let found = app.post(ADMIN_KEY, "/api/rag-test/search", again.clone());
+        found.await.expect(200)["total_results"].as_u64().unwrap()
+    };
+    assert_ne!(total().await, 0);
+    let gone = app.delete(ADMIN_KEY, "/api/partners/acme").await;
+    gone.expect(204);
+    eventually("it goes there", async || {
+        service.files().is_empty() && service.stores().is_empty()
+    })
+    .await;
+    eventually("it goes here", async || total().await == 0).await;
 }
 
 /// A process is killed after each of the requests that two documents take.

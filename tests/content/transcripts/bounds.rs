@@ -21,14 +21,11 @@ pub(super) async fn post(server: &Server, key: &str, form: Form) -> Answer {
 }
 
 pub(super) async fn read_ended(server: &Server, key: &str, made: &Value) -> Value {
-    for _ in 0..400 {
-        let read = server.get(key, made["id"].as_str().unwrap()).await;
-        if read["status"] == "completed" || read["status"] == "error" {
-            return read;
-        }
-        sleep(Duration::from_millis(200)).await;
-    }
-    panic!("it did not end");
+    let path = made["id"].as_str().unwrap();
+    until("the transcript ends", is_over, async || {
+        server.get(key, path).await
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,8 +53,8 @@ async fn a_database_that_is_away_loses_nothing() {
     }
     assert_eq!((transcripts.len(), analyses.len()), (6, 6));
     let held = database.hold().await;
-    let until = std::time::Instant::now() + SHORT;
-    while std::time::Instant::now() < until {
+    let end = std::time::Instant::now() + SHORT;
+    while std::time::Instant::now() < end {
         for taken in [
             post(&server, &key, audio("a.wav", recording())).await,
             analyze(&server, &key).await,
@@ -71,14 +71,12 @@ async fn a_database_that_is_away_loses_nothing() {
         assert_eq!(read["text"], "Forward.", "{read}");
     }
     for made in &analyses {
-        let mut read = Value::Null;
-        for _ in 0..600 {
-            read = server.get(&key, made["id"].as_str().unwrap()).await;
-            if read["state"] != "in-progress" {
-                break;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+        let path = made["id"].as_str().unwrap();
+        let is_over = |read: &Value| read["state"] != "in-progress";
+        let read = until("the analysis ends", is_over, async || {
+            server.get(&key, path).await
+        })
+        .await;
         assert_eq!(read["output"]["profile"]["name"], "Ada", "{read}");
     }
     server.kill().await;

@@ -34,3 +34,18 @@ async fn quotas_use_the_models_of_their_partner() {
     ask().await.expect(200);
     assert_eq!(listed().await, 1);
 }
+
+#[tokio::test]
+async fn quotas_keep_to_the_rate_of_their_partner() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let acme = app.partner("acme").await;
+    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+    set(&app, json!({"requests_per_minute": 2})).await;
+    app.get(&acme.key, "/v2/calls").await.expect(200);
+    app.get(&quota.key, "/v3/models").await.expect(200);
+    for (key, path) in [(&quota.key, "/v3/models"), (&acme.key, "/v2/calls")] {
+        let refused = app.get(key, path).await;
+        assert_eq!(refused.headers["retry-after"], "30");
+        refused.expect(429);
+    }
+}

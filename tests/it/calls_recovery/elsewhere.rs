@@ -149,8 +149,16 @@ async fn a_call_of_a_process_that_is_dead_is_over_for_its_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_is_reloaded_at_another_node_finds_its_call() {
-    let database = TestDatabase::sqlite();
+async fn a_page_that_is_reloaded_at_another_node_finds_its_call_sqlite() {
+    reload_a_page(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_reloaded_at_another_node_finds_its_call_postgres() {
+    reload_a_page(TestDatabase::postgres().await).await;
+}
+
+async fn reload_a_page(database: TestDatabase) {
     let node = |name: &str| {
         let builder = TestApp::builder(&database).node(name).without_worker();
         builder.config(|config| {

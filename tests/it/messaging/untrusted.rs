@@ -131,13 +131,10 @@ async fn a_server_outlives_what_its_decoder_does_not() {
         let request = server.request(&acme.key, Method::POST, PATH);
         let accepted = send(request.json(&spoken(file))).await.expect(200);
         let path = accepted["id"].as_str().unwrap().to_owned();
-        loop {
-            let completion = server.get(&acme.key, &path).await;
-            if completion["state"] != "in-progress" {
-                return completion;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        harness::until("it ends", is_over, async || {
+            server.get(&acme.key, &path).await
+        })
+        .await
     };
     let failed = ask(&crafted()).await;
     assert_eq!(failed["error"]["code"], "audio_unreadable", "{failed}");

@@ -2,7 +2,6 @@
 
 use colloquy::store::Executor as _;
 use harness::{
-    app::ADMIN_KEY,
     eventually,
     upstream::{INPUT_TOKENS, Script, output_tokens},
 };
@@ -345,11 +344,7 @@ async fn items_about_a_search_are_not_told_to_the_model_again() {
 #[tokio::test]
 async fn inputs_of_responses_in_progress_count_in_the_storage() {
     let text = Text::start().await;
-    let limited = json!({"settings": {"storage_bytes": 100_000}});
-    text.app
-        .put(ADMIN_KEY, "/api/partners/acme", limited)
-        .await
-        .expect(200);
+    text.app.limit_storage("acme", 100_000).await;
     let slow = Script::text("one").delayed(Duration::from_millis(300), Duration::ZERO);
     text.upstream.script(Api::Responses, slow);
     let body = json!({"model": "scripted-responses", "input": "x".repeat(60_000)});

@@ -1,9 +1,7 @@
 //! What tests ask of analyses of dialogs, at routes or at a server.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use support::until;
 
 use crate::TestClient;
 
@@ -31,15 +29,12 @@ pub fn conversation() -> Value {
 /// The analysis, once it ended.
 pub async fn ended(client: &TestClient, key: &str, made: &Value) -> Value {
     let path = made["id"].as_str().expect("a path").to_owned();
-    let mut read = Value::Null;
-    for _ in 0..1_200 {
-        read = client.get(key, &path).await.expect(200);
-        if read["state"] != "in-progress" {
-            return read;
-        }
-        sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it did not end: {read}");
+    until(
+        "the analysis ends",
+        |read: &Value| read["state"] != "in-progress",
+        async || client.get(key, &path).await.expect(200),
+    )
+    .await
 }
 
 /// What came of a conversation.

@@ -1,6 +1,6 @@
 //! What tests ask of knowledge bases, at routes or at a server; and none, for tests that are not about them.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use axum::http::Method;
@@ -9,8 +9,7 @@ use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, MissingBase, Reader};
 use colloquy_store::Executor as _;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
-use support::eventually;
-use tokio::time::sleep;
+use support::{eventually, until};
 
 use crate::{Answer, TestClient, TestPartner, TestWork};
 
@@ -112,14 +111,12 @@ pub async fn document(client: &TestClient, key: &str, id: &str) -> Value {
 
 /// The document, once its text was read or could not be.
 pub async fn digitized(client: &TestClient, key: &str, id: &str) -> Value {
-    for _ in 0..600 {
-        let document = document(client, key, id).await;
-        if document["status"] != "digitizing" {
-            return document;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the document was not digitized in time");
+    until(
+        "the document is digitized",
+        |document: &Value| document["status"] != "digitizing",
+        async || document(client, key, id).await,
+    )
+    .await
 }
 
 /// The text that was made of a document.
@@ -139,21 +136,21 @@ pub async fn settled(client: &TestClient, key: &str) -> Value {
         let answer = client.get(key, &format!("/api/kb-data/{BASE}")).await;
         answer.expect(200)
     };
-    for _ in 0..600 {
-        let seen = data().await;
-        let waits = |document: &Value| {
-            ["digitize_status", "rewrite_status", "embedding_status"]
-                .iter()
-                .any(|step| matches!(document[step].as_str(), Some("queued" | "running")))
-        };
-        let mut documents = seen["documents"].as_array().expect("documents").iter();
-        if !documents.any(waits) {
-            // The answer before tells of the embedding as it was when the documents were first read.
-            return data().await["embedding_info"].clone();
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the documents were not embedded in time");
+    let waits = |document: &Value| {
+        ["digitize_status", "rewrite_status", "embedding_status"]
+            .iter()
+            .any(|step| matches!(document[step].as_str(), Some("queued" | "running")))
+    };
+    let nothing_waits = |seen: &Value| {
+        !seen["documents"]
+            .as_array()
+            .expect("documents")
+            .iter()
+            .any(waits)
+    };
+    until("the documents are embedded", nothing_waits, data).await;
+    // The answer before tells of the embedding as it was when the documents were first read.
+    data().await["embedding_info"].take()
 }
 
 /// What a search finds.

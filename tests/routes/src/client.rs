@@ -97,6 +97,13 @@ impl TestClient {
         self.0.answer(key, method, path, body).await
     }
 
+    /// Sets how many bytes a partner may store.
+    pub async fn limit_storage(&self, partner: &str, bytes: u64) {
+        let limited = json!({"settings": {"storage_bytes": bytes}});
+        let path = format!("/api/partners/{partner}");
+        self.put(ADMIN_KEY, &path, limited).await.expect(200);
+    }
+
     /// Sends a form, which may have files.
     pub async fn form(&self, key: &str, method: Method, path: &str, form: Form) -> Answer {
         self.0.answer(key, method, path, TestBody::Form(form)).await

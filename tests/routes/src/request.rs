@@ -15,6 +15,7 @@ use axum::{
 use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
 use reqwest::multipart::Form;
 use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
 use crate::{Answer, Answers, TestBody};
@@ -153,6 +154,8 @@ impl Answers for Router {
             TestBody::Form(form) => request.multipart(form),
             TestBody::Fields(fields) => request.typed("application/x-www-form-urlencoded", fields),
         };
-        send(request).boxed()
+        // In a task of its own, as a server answers each connection, which ends when nobody waits for the answer.
+        let answer = AbortOnDropHandle::new(tokio::spawn(send(request)));
+        async { answer.await.expect("an answer") }.boxed()
     }
 }

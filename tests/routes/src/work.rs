@@ -78,6 +78,19 @@ impl TestWork {
         .await;
     }
 
+    /// Waits until no job is due or runs: what is so then stays so until somebody asks for something, or time passes.
+    pub async fn run_due_jobs(&self) {
+        let db = self.kernel.store.db();
+        eventually("no job is due", async || {
+            let now = self.kernel.clock.now_ms();
+            let due = format!(
+                "SELECT COUNT(*) FROM work WHERE state = 'running' OR (state = 'queued' AND run_at <= {now})"
+            );
+            db.fetch_count(due).await.expect("a number") == 0
+        })
+        .await;
+    }
+
     /// Waits for the end of the only job of this kind, and moves the manual clock of the test to each of its attempts. Returns how many there were,
     /// and for how long they were waited for.
     pub async fn attempts(&self, kind: &str) -> (u64, Duration) {

@@ -12,7 +12,7 @@ pub mod clock;
 pub mod database;
 pub mod earlier;
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
 use colloquy_base::clock::runtime_now;
 
@@ -39,6 +39,32 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl Fn
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("it did not come to pass: {what}");
+}
+
+/// Reads something until it is as wanted, and gives it: waits a minute and a half on a machine of ordinary speed, and longer from one reading to the next.
+///
+/// # Panics
+/// When it is not as wanted by then.
+pub async fn until<T: Debug>(
+    what: &str,
+    wanted: impl Fn(&T) -> bool,
+    mut read: impl AsyncFnMut() -> T,
+) -> T {
+    let begun = runtime_now();
+    let patience = Duration::from_secs(90).mul_f64(slowness());
+    let mut interval = Duration::from_millis(10);
+    loop {
+        let seen = read().await;
+        if wanted(&seen) {
+            return seen;
+        }
+        assert!(
+            begun.elapsed() < patience,
+            "it did not come to pass: {what}: {seen:?}"
+        );
+        tokio::time::sleep(interval).await;
+        interval = (interval * 3 / 2).min(Duration::from_millis(150));
+    }
 }
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a fresh [`TestDatabase`] with the schema.

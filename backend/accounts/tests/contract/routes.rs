@@ -26,7 +26,7 @@ use colloquy_http::{ApiError, Edge, Interface, extract::key_text};
 use colloquy_kernel::{Capability, Routes, router::DescribedRouter};
 use colloquy_store::Executor as _;
 use serde_json::{Value, json};
-use support::{TestDatabase, on_each_database};
+use support::{TestDatabase, eventually, on_each_database};
 use test_routes::{ADMIN_KEY, TestQuota, TestRoutes, TestRoutesBuilder, send};
 
 use super::DAY;

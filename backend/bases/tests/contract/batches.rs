@@ -122,11 +122,7 @@ on_each_database!(a_batch_fills_the_storage_of_its_partner, |database| {
     let acme = furnished(&app).await;
     // The first key, and the rows of the base and its folder.
     let full = 1_024 + 4_096 + 4_096 + 25 * 8_192;
-    let body = json!({"settings": {"storage_bytes": full + 100}});
-    let request = app.request(Method::PUT, "/api/partners/acme");
-    send(request.bearer_auth(ADMIN_KEY).json(&body))
-        .await
-        .expect(200);
+    app.limit_storage("acme", full + 100).await;
     let urls: Vec<String> = (0..ADDRESSES).map(numbered).collect();
     let made = bring(&app, &acme.key, &urls).await;
     let refused = refused_behind(&app, &made, 25).await;

@@ -90,15 +90,6 @@ impl Zoo {
         eventually(&what, async || self.scans().await == count).await;
     }
 
-    /// Sets how many bytes the partner may store.
-    async fn limited(&self, storage_bytes: u64) {
-        let body = json!({"settings": {"storage_bytes": storage_bytes}});
-        let request = self.app.request(Method::PUT, "/api/partners/acme");
-        send(request.bearer_auth(ADMIN_KEY).json(&body))
-            .await
-            .expect(200);
-    }
-
     /// How many bytes the partner stores, which are those that its rows have.
     async fn used(&self) -> u64 {
         let recounted = recount_texts(&self.app).await;
@@ -163,7 +154,7 @@ rule!(
         zoo.platform.has("channel/UCzoo/videos", "UCzoo", &videos);
         let streams = [("live", Some("was_live"))];
         zoo.platform.has("channel/UCzoo/streams", "UCzoo", &streams);
-        sleep(Duration::from_millis(200)).await;
+        zoo.app.run_due_jobs().await;
         assert_eq!(zoo.scans().await, 1);
         zoo.app.advance(DAY + Duration::from_secs(1_900));
         zoo.imported(4).await;
@@ -201,7 +192,7 @@ rule!(a_channel_is_paused_and_goes_on, |zoo: Zoo| {
     assert_eq!(paused["enabled"], false);
     zoo.sync().await.expect(409);
     zoo.app.advance(2 * DAY);
-    sleep(Duration::from_millis(500)).await;
+    zoo.app.run_due_jobs().await;
     assert_eq!(zoo.scans().await, 1);
     let body = json!({"enabled": true, "model_tier": "economy"});
     let resumed = zoo.patch(CHANNEL, body).await.expect(200);
@@ -368,7 +359,7 @@ rule!(
 rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
     // The first key, and rows of the base, of two folders, of four videos and of two documents.
     let rows = 1_024 + 3 * 4_096 + 4 * 1_024 + 2 * 8_192;
-    zoo.limited(rows + 100).await;
+    zoo.app.limit_storage("acme", rows + 100).await;
     let videos = [("v4", None), ("v3", None), ("v2", None), ("v1", None)];
     zoo.platform.has("@zoo/videos", "UCzoo", &videos);
     zoo.follow("zoo", "@zoo").await.expect(201);
@@ -390,7 +381,7 @@ rule!(videos_count_from_when_they_are_noted, |zoo: Zoo| {
     }
     // As many as have room are noted.
     let noted = FURNITURE + 4_096 + 2 * 1_024;
-    zoo.limited(noted + 100).await;
+    zoo.app.limit_storage("acme", noted + 100).await;
     zoo.follow("zoo", "@zoo").await.expect(201);
     let details = zoo.becomes("zoo", "incomplete").await;
     let why = details["last_error"].as_str().unwrap();
@@ -400,7 +391,7 @@ rule!(videos_count_from_when_they_are_noted, |zoo: Zoo| {
     assert_eq!(zoo.used().await, noted);
 
     // Once there is room, so are the others, each once.
-    zoo.limited(1 << 30).await;
+    zoo.app.limit_storage("acme", 1 << 30).await;
     zoo.sync().await.expect(200);
     zoo.becomes("zoo", "synced").await;
     zoo.refused(3).await;

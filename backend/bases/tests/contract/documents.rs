@@ -151,14 +151,11 @@ on_each_database!(a_deletion_waits_for_work_that_runs, |database| {
     let late = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
     late.expect(409);
     db.execute(mark("done")).await.unwrap();
-    for _ in 0..200 {
-        if rows(&app, "knowledge_folders").await == 0 {
-            assert_eq!(rows(&app, "knowledge_documents").await, 0);
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the folder is still there");
+    eventually("the folder goes", async || {
+        rows(&app, "knowledge_folders").await == 0
+    })
+    .await;
+    assert_eq!(rows(&app, "knowledge_documents").await, 0);
 });
 
 on_each_database!(bases_are_made_as_the_document_says, |database| {

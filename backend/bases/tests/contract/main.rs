@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     reason = "a test that cannot go on should say where"
 )]
 
@@ -40,6 +39,7 @@ mod outages;
 mod pages;
 mod promises;
 mod races;
+mod reading;
 mod rewriting;
 mod searching;
 mod signs;
@@ -71,7 +71,6 @@ use test_routes::{
     site::site,
     upstream::{Api, Fault, Script, Upstream},
 };
-use tokio::time::sleep;
 
 /// The state of the capabilities.
 #[derive(Clone)]

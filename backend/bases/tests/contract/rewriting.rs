@@ -174,7 +174,7 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
         let made = document(&app, key, &id).await;
         assert_eq!(made["rewrite_status"], "failed", "{fault:?}: {made}");
         assert_eq!(made["processing_error"], reason, "{fault:?}");
-        sleep(Duration::from_millis(300)).await;
+        app.works_off("bases.rewrite").await;
         assert_eq!(asked(), before + 1, "{fault:?}");
         if matches!(fault, Fault::Finish(_)) {
             assert_ne!(

@@ -287,13 +287,10 @@ on_each_database!(another_model_takes_over, |database| {
     assert_eq!(meanwhile["combined_results"][0]["document_name"], "Hours");
     assert_eq!(meanwhile["config"]["embedding_profile_name"], "words");
     upstream.set_default(Api::Embeddings, Script::default());
-    for _ in 0..200 {
-        let info = settled(&app, key).await;
-        if info["embedding_profile_name"] == "first" {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    eventually("the documents are embedded", async || {
+        settled(&app, key).await["embedding_profile_name"] == "first"
+    })
+    .await;
     let found_by = search(&app, key, "the automobile").await;
     assert_eq!(
         found_by["config"]["embedding_profile_name"], "first",
@@ -321,13 +318,10 @@ on_each_database!(another_model_takes_over, |database| {
     app.stop().await;
 
     let app = start(Some("second")).await;
-    for _ in 0..200 {
-        let info = settled(&app, key).await;
-        if info["embedding_profile_name"] == "second" {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    eventually("the documents are embedded again", async || {
+        settled(&app, key).await["embedding_profile_name"] == "second"
+    })
+    .await;
     let found_by = search(&app, key, "the automobile").await;
     assert_eq!(found_by["config"]["embedding_profile_name"], "second");
     assert_eq!(rows(&app, "knowledge_manifests").await, 2);

@@ -296,7 +296,7 @@ rule!(
         synced.service.files_become("in_progress");
         synced.rewrite(&id, "They eat grass.").await;
         eventually("it is uploaded", async || synced.service.files().len() == 2).await;
-        sleep(Duration::from_millis(500)).await;
+        synced.app.run_due_jobs().await;
         assert_eq!(synced.state().await["status"], "syncing");
         assert_eq!(
             synced.service.searched(),
@@ -500,7 +500,7 @@ rule!(a_switch_holds_what_is_on_its_way, |synced: Synced| {
     .await;
     synced.set(json!({})).await;
     synced.add("2.md", "The second.").await;
-    sleep(Duration::from_millis(300)).await;
+    synced.app.run_due_jobs().await;
     assert_eq!(synced.service.files().len(), 0);
     synced.set(json!({"vectorstore_sync_enabled": true})).await;
     eventually("the first goes on", async || {
@@ -562,7 +562,7 @@ rule!(
         synced.rewrite(&id, "The first.\n").await;
         synced.service.files_become("completed");
         assert_eq!(synced.searched().await, ["The first.\n"]);
-        sleep(Duration::from_millis(300)).await;
+        synced.app.run_due_jobs().await;
         assert_eq!(synced.service.searched(), ["The first.\n"]);
         assert_eq!(synced.service.files().len(), 1);
     }
@@ -588,8 +588,12 @@ rule!(
             rows("vectorstores").await + rows("vectorstore_files").await == 0
         })
         .await;
-        sleep(Duration::from_secs(3)).await;
-        assert!(synced.service.files().is_empty() && synced.service.stores().is_empty());
+        eventually("what was uploaded all the same is removed", async || {
+            synced.count(Operation::DeleteFile) == 1
+                && synced.service.files().is_empty()
+                && synced.service.stores().is_empty()
+        })
+        .await;
     }
 );
 

@@ -4,7 +4,7 @@ use colloquy_store::statement;
 use futures_util::future::join_all;
 
 use super::{
-    storage::{counted, join, limit_storage, outcome},
+    storage::{join, outcome},
     *,
 };
 
@@ -147,7 +147,7 @@ on_each_database!(
         let app = start_by(builder).await;
         let (acme, _) = app.acme_and_other().await;
         let pages = [page(&app).await, page(&app).await];
-        limit_storage(&app, 6_000_000).await;
+        app.limit_storage("acme", 6_000_000).await;
         // Two have less than an eighth, 750,000 bytes, and nine less than half.
         let call = call_of(320_000);
         for network in 1..=4 {
@@ -179,7 +179,7 @@ on_each_database!(
         let app = start_by(builder).await;
         app.acme_and_other().await;
         let page = page(&app).await;
-        limit_storage(&app, 200_000).await;
+        app.limit_storage("acme", 200_000).await;
         let call = call_of(60_000);
         place(&app, &page, "192.0.2.1", &call).await.expect(200);
         let refused = place(&app, &page, "192.0.2.1", &call).await;
@@ -195,7 +195,7 @@ on_each_database!(
         let app = start(&database).await;
         app.acme_and_other().await;
         let page = page(&app).await;
-        limit_storage(&app, 6_000_000).await;
+        app.limit_storage("acme", 6_000_000).await;
         // The proxy has a private address. Nine have less than half of the storage, and three more than an eighth.
         let call = call_of(320_000);
         for _ in 0..9 {
@@ -431,7 +431,7 @@ on_each_database!(
         let app = start(&database).await;
         app.acme_and_other().await;
         let shop = page(&app).await;
-        limit_storage(&app, 4 * 1024 * 1024).await;
+        app.limit_storage("acme", 4 * 1024 * 1024).await;
         // Half of that is 32 calls. The oldest one is the partner's own.
         seed(&app, "page", 40, &shop, true).await;
         let db = app.state.store.db();

@@ -130,9 +130,7 @@ on_each_database!(
         let (acme, _) = app.acme_and_other().await;
         let before = counted(&app).await;
         let path = ended_call(&app, &acme, None).await;
-        let full = json!({"settings": {"storage_bytes": 0}});
-        let partner = app.put(ADMIN_KEY, "/api/partners/acme", full).await;
-        partner.expect(200);
+        app.limit_storage("acme", 0).await;
         app.post(&acme.key, CALLS, call()).await.expect(413);
         app.edge.set_disk_low(true);
         app.post(&acme.key, CALLS, call()).await.expect(507);

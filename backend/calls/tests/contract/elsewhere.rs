@@ -55,6 +55,10 @@ on_each_database!(
             };
             assert_eq!(sent_on(&asked, &path, &url).await, Some(expected));
             assert_eq!(sent_on(&holder, &path, &url).await, None);
+            calls::finish(&holder.state, bare(&path), outcome())
+                .await
+                .unwrap();
+            assert_eq!(sent_on(&asked, &path, &url).await, None, "it is over");
         }
     }
 );

@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 use support::{TestDatabase, clock::manual, eventually, on_each_database};
 use test_routes::{
     ADMIN_KEY, Answer, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder,
-    quick, send,
+    quick, send, storage::counted,
 };
 use url::Url;
 
@@ -216,11 +216,4 @@ async fn recount(store: &Store) -> Result<u64, StoreError> {
 /// Compares the sums of all partners with their rows.
 async fn expect_exact_sums(app: &TestRoutes<Place>) {
     assert_eq!(recount(&app.state.store).await.unwrap(), 0);
-}
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-async fn counted(app: &TestRoutes<Place>) -> u64 {
-    expect_exact_sums(app).await;
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    app.state.store.db().fetch_count(sql).await.unwrap()
 }

@@ -4,40 +4,6 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// The bytes of the texts of `acme` as they are counted, which are those of its rows.
-pub(super) async fn counted(app: &TestRoutes<Place>) -> u64 {
-    let db = app.state.store.db();
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    let counted = db.fetch_count(sql).await.unwrap();
-    let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
-                 SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
-                 FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = 'acme' \
-                 UNION ALL SELECT octet_length(personality) + octet_length(parameters) FROM character_versions WHERE partner = 'acme' \
-                 UNION ALL SELECT COALESCE(octet_length(input), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
-                 FROM dialog_analyses WHERE partner = 'acme' \
-                 UNION ALL SELECT COALESCE(octet_length(question), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
-                 FROM completions WHERE partner = 'acme' \
-                 UNION ALL SELECT octet_length(character_json) + octet_length(character_params) \
-                 FROM calls WHERE partner = 'acme' AND ended_at IS NULL \
-                 UNION ALL SELECT COALESCE(octet_length(transcript), 0) + COALESCE(octet_length(metadata), 0) \
-                 FROM calls WHERE partner = 'acme' AND ended_at IS NOT NULL \
-                 UNION ALL SELECT 1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) + COALESCE(octet_length(text), 0) \
-                 + COALESCE(octet_length(error), 0) FROM transcripts WHERE partner = 'acme' \
-                 UNION ALL SELECT 1024 + octet_length(url) + octet_length(payload) FROM webhook_deliveries WHERE partner = 'acme' \
-                 UNION ALL SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) FROM api_keys WHERE partner = 'acme' \
-                 UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
-                 FROM quotas WHERE partner = 'acme' AND purpose = 'key') AS t";
-    assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
-    counted
-}
-
-pub(super) async fn limit_storage(app: &TestRoutes<Place>, bytes: u64) {
-    let limited = json!({"settings": {"storage_bytes": bytes}});
-    app.put(ADMIN_KEY, "/api/partners/acme", limited)
-        .await
-        .expect(200);
-}
-
 /// The bytes that calls which are over have of their characters.
 async fn held_by_ended_calls(app: &TestRoutes<Place>) -> u64 {
     let sql = "SELECT CAST(COALESCE(SUM(octet_length(character_json) + octet_length(character_params)), 0) AS BIGINT) \
@@ -180,7 +146,7 @@ on_each_database!(a_partner_without_room_places_no_call, |database| {
     let page = json!({"kind": "publishable", "allowed_origins": [origin]});
     let page = app.key("acme", page).await;
     let used = counted(&app).await;
-    limit_storage(&app, 0).await;
+    app.limit_storage("acme", 0).await;
     let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
     for key in [
         acme.key.as_str(),
@@ -205,11 +171,11 @@ on_each_database!(a_partner_without_room_places_no_call, |database| {
     })
     .await;
 
-    limit_storage(&app, used + 1_000_000).await;
+    app.limit_storage("acme", used + 1_000_000).await;
     let first = place_call(&app, &acme.key).await;
     // Room for one at a time.
     let full = counted(&app).await;
-    limit_storage(&app, full + transcript_bytes()).await;
+    app.limit_storage("acme", full + transcript_bytes()).await;
     app.post(&acme.key, CALLS, inline_call()).await.expect(413);
     calls::finish(&app.state, &first, outcome(None))
         .await
@@ -226,7 +192,7 @@ on_each_database!(
         let key = acme.key.as_str();
         let before = counted(&app).await;
         let id = place_call(&app, key).await;
-        limit_storage(&app, before).await;
+        app.limit_storage("acme", before).await;
         let metadata = json!({"page": "x".repeat(20_000)});
         join(&app, &id, &metadata).await;
         calls::mark_ongoing(&app.state, &id).await.unwrap();
@@ -244,7 +210,7 @@ on_each_database!(
         // New calls and other writes are refused until it is deleted.
         let new = json!({"name": "zoe", "personality": "x"});
         let characters = "/api/characters/acme";
-        limit_storage(&app, before + 20_000).await;
+        app.limit_storage("acme", before + 20_000).await;
         for (path, body) in [(CALLS, inline_call()), (characters, new.clone())] {
             let refused = app.post(key, path, body).await;
             assert_eq!(refused.status, 413, "{path}: {}", refused.text);

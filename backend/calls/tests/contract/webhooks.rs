@@ -429,9 +429,7 @@ on_each_database!(
         let (acme, _) = app.acme_and_other().await;
         let before = counted(&app).await;
         // Room for the call, and not for its delivery.
-        let limited = json!({"settings": {"storage_bytes": before + 2_500}});
-        let limited = app.put(ADMIN_KEY, "/api/partners/acme", limited).await;
-        limited.expect(200);
+        app.limit_storage("acme", before + 2_500).await;
         let hook = format!("{}/hook?{}", receiver.base, "x".repeat(1_900));
         let path = ended_call(&app, &acme, &hook, None).await;
         let db = app.state.store.db();

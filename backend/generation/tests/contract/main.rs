@@ -16,7 +16,6 @@ use colloquy_characters::{CharacterCache, Characters};
 use colloquy_generation::{Generation, GenerationCapability};
 use colloquy_http::Edge;
 use colloquy_kernel::{Capability, Kernel};
-use colloquy_store::Executor as _;
 use serde_json::{Value, json};
 use support::{TestDatabase, on_each_database};
 use test_routes::{Doubles, NoBases, TestRoutes, TestRoutesBuilder};

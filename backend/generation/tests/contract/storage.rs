@@ -1,23 +1,9 @@
 //! Responses count in the storage of their partner.
 
 use colloquy_generation::stored;
+use test_routes::storage::counted;
 
 use super::*;
-
-/// The bytes of the texts of `acme` as they are counted, which are those of its rows.
-async fn counted(app: &TestRoutes<Place>) -> u64 {
-    let db = app.state.store.db();
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    let counted = db.fetch_count(sql).await.unwrap();
-    let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
-                 SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
-                 FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = 'acme' \
-                 UNION ALL SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) FROM api_keys WHERE partner = 'acme' \
-                 UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
-                 FROM quotas WHERE partner = 'acme' AND purpose = 'key') AS t";
-    assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
-    counted
-}
 
 on_each_database!(a_response_of_the_journal_counts_once, |database| {
     let app = start(&database).await;

@@ -135,6 +135,9 @@ on_each_database!(
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "no_memory");
         assert_eq!(open(&app).await, 0);
+        app.works_off("messaging.complete").await;
+        let once = "SELECT COUNT(*) FROM work WHERE state = 'done' AND fence = 25";
+        assert_eq!(db.fetch_count(once).await.unwrap(), 1, "it ran once more");
     }
 );
 

@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     reason = "a test that cannot go on should say where"
 )]
 
@@ -29,12 +28,12 @@ use colloquy_store::{Executor as _, StoreError, statement};
 use serde_json::{Value, json};
 use support::{TestDatabase, eventually, on_each_database};
 use test_routes::{
-    ADMIN_KEY, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder, quick,
+    ADMIN_KEY, Doubles, NoBases, TestPartner, TestQuota, TestRoutes, TestRoutesBuilder,
+    messaging::{PATH, asked, ended, output, question, written},
+    quick,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-const PATH: &str = "/v2/completions";
 
 /// The state of the capabilities.
 #[derive(Clone)]
@@ -136,49 +135,4 @@ async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
         }
     };
     builder.start(|_| dependents, place, &CAPABILITIES).await
-}
-
-/// A new message of text.
-fn written(id: &str, text: &str) -> Value {
-    json!({"id": id, "type": "text", "text": text, "is_processed": false})
-}
-
-/// A question to Ada that wants no sound; `more` goes over its fields.
-fn question(messages: Value, more: Value) -> Value {
-    let mut input =
-        json!({"messages": messages, "character": "repo:acme/ada", "generate_audio": false});
-    for (field, value) in more.as_object().unwrap() {
-        input[field] = value.clone();
-    }
-    json!({"input": input})
-}
-
-/// Asks, and gives the path of the completion.
-async fn asked(app: &TestRoutes<Place>, key: &str, body: Value) -> String {
-    let accepted = app.post(key, PATH, body).await.expect(200);
-    assert_eq!(accepted["state"], "in-progress");
-    assert_eq!(accepted.as_object().unwrap().len(), 2, "{accepted}");
-    accepted["id"].as_str().unwrap().to_owned()
-}
-
-/// The completion at this path, once it ended.
-async fn ended(app: &TestRoutes<Place>, key: &str, path: &str) -> Value {
-    for _ in 0..3_000 {
-        let completion = app.get(key, path).await.expect(200);
-        assert_eq!(completion["id"], path);
-        if completion["state"] != "in-progress" {
-            return completion;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{path} does not end");
-}
-
-/// The result of a question that is answered.
-async fn output(app: &TestRoutes<Place>, key: &str, body: Value) -> Value {
-    let path = asked(app, key, body).await;
-    let mut completion = ended(app, key, &path).await;
-    assert_eq!(completion["state"], "completed", "{completion}");
-    assert_eq!(completion.as_object().unwrap().len(), 3, "{completion}");
-    completion["output"].take()
 }

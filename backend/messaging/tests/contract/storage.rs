@@ -2,6 +2,7 @@
 
 use colloquy_analyses as analyses;
 use colloquy_generation::stored;
+use test_routes::storage::counted;
 
 use super::*;
 
@@ -12,33 +13,6 @@ const RESPONSES: &str = "/v3/responses";
 /// What an API key without origins counts, and a quota without lists.
 const KEY_BYTES: u64 = 1_024;
 const QUOTA_BYTES: u64 = 2_048;
-
-/// The bytes of the texts of `acme` as they are counted, which are those of its rows.
-async fn counted(app: &TestRoutes<Place>) -> u64 {
-    let db = app.state.store.db();
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    let counted = db.fetch_count(sql).await.unwrap();
-    let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
-                 SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
-                 FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = 'acme' \
-                 UNION ALL SELECT octet_length(personality) + octet_length(parameters) FROM character_versions WHERE partner = 'acme' \
-                 UNION ALL SELECT COALESCE(octet_length(input), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
-                 FROM dialog_analyses WHERE partner = 'acme' \
-                 UNION ALL SELECT COALESCE(octet_length(question), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
-                 FROM completions WHERE partner = 'acme' \
-                 UNION ALL SELECT octet_length(character_json) + octet_length(character_params) \
-                 FROM calls WHERE partner = 'acme' AND ended_at IS NULL \
-                 UNION ALL SELECT COALESCE(octet_length(transcript), 0) + COALESCE(octet_length(metadata), 0) \
-                 FROM calls WHERE partner = 'acme' AND ended_at IS NOT NULL \
-                 UNION ALL SELECT 1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) + COALESCE(octet_length(text), 0) \
-                 + COALESCE(octet_length(error), 0) FROM transcripts WHERE partner = 'acme' \
-                 UNION ALL SELECT 1024 + octet_length(url) + octet_length(payload) FROM webhook_deliveries WHERE partner = 'acme' \
-                 UNION ALL SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) FROM api_keys WHERE partner = 'acme' \
-                 UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
-                 FROM quotas WHERE partner = 'acme' AND purpose = 'key') AS t";
-    assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
-    counted
-}
 
 async fn text_quota(app: &TestRoutes<Place>, partner: &TestPartner) -> TestQuota {
     let quota = json!({"kinds": ["text"], "period": "lifetime"});
@@ -130,10 +104,7 @@ on_each_database!(
         let quota = text_quota(&app, &acme).await;
         let (key, text) = (acme.key.as_str(), quota.key.as_str());
         let limit = counted(&app).await + 200;
-        let limited = json!({"settings": {"storage_bytes": limit}});
-        app.put(ADMIN_KEY, "/api/partners/acme", limited)
-            .await
-            .expect(200);
+        app.limit_storage("acme", limit).await;
         // The question fits; the answer was paid for, so it is stored, too.
         let made = app.post(text, RESPONSES, response(true)).await.expect(200);
         let used = counted(&app).await;
@@ -173,10 +144,7 @@ on_each_database!(
         app.post(key, CHARACTERS, new).await.expect(201);
         counted(&app).await;
 
-        let full = json!({"settings": {"storage_bytes": 0}});
-        app.put(ADMIN_KEY, "/api/partners/acme", full)
-            .await
-            .expect(200);
+        app.limit_storage("acme", 0).await;
         for name in ["zoe", "ada"] {
             let path = format!("{CHARACTERS}/{name}");
             app.delete(key, &path).await.expect(204);

@@ -5,14 +5,17 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod storage;
+
 use std::{ops::Deref, sync::Arc};
 
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, AccountsCapability, storage};
+use colloquy_accounts::{Accounts, AccountsCapability};
 use colloquy_blobs::{Blobs, BlobsCapability};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Edge;
 use colloquy_kernel::{Base, Capability, Kernel};
+use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
 use colloquy_store::{Executor as _, StoreError};
 use colloquy_transcripts::{TEXTS, Transcripts, TranscriptsCapability};
@@ -20,6 +23,7 @@ use serde_json::json;
 use support::{TestDatabase, on_each_database};
 use test_routes::{
     ADMIN_KEY, Doubles, TestRoutes, TestRoutesBuilder, quick,
+    storage::counted,
     transcripts::{PATH, audio, ended, post_form, recording},
 };
 
@@ -31,11 +35,10 @@ struct Place {
 }
 
 impl Place {
-    fn open(accounts: Accounts) -> Self {
+    fn open(accounts: Accounts, providers: Providers) -> Self {
         let blobs = Blobs::open(Base::clone(&accounts)).unwrap();
         let fetcher = Fetcher::new(&accounts.config.fetch).unwrap();
         let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
-        let providers = Doubles::default().providers(&accounts.config);
         Self {
             transcripts: Transcripts::new(accounts, blobs.clone(), sandbox, providers, fetcher),
             blobs,
@@ -90,7 +93,13 @@ async fn start(database: &TestDatabase) -> TestRoutes<Place> {
 }
 
 async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
-    let place = async |accounts: Accounts, _: Edge| Place::open(accounts);
+    let providers = Doubles::default().providers(builder.settings());
+    start_with(builder, providers).await
+}
+
+/// Starts with providers of the test.
+async fn start_with(builder: TestRoutesBuilder, providers: Providers) -> TestRoutes<Place> {
+    let place = async |accounts: Accounts, _: Edge| Place::open(accounts, providers);
     let app = builder.start(|_| Vec::new(), place, &CAPABILITIES).await;
     app.start_background(&CAPABILITIES).await;
     app
@@ -98,14 +107,8 @@ async fn start_by(builder: TestRoutesBuilder) -> TestRoutes<Place> {
 
 /// Compares the sums of the texts of partners with their rows, and returns how many differed.
 async fn recount_texts(app: &TestRoutes<Place>) -> Result<u64, StoreError> {
-    storage::recount_texts(&app.state.store, &[TEXTS, storage::TEXTS]).await
-}
-
-/// The bytes of the texts of `acme`, after a comparison with its rows.
-async fn counted(app: &TestRoutes<Place>) -> u64 {
-    assert_eq!(recount_texts(app).await.unwrap(), 0);
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    app.state.store.db().fetch_count(sql).await.unwrap()
+    let kinds = [TEXTS, colloquy_accounts::storage::TEXTS];
+    colloquy_accounts::storage::recount_texts(&app.state.store, &kinds).await
 }
 
 on_each_database!(a_recording_is_written_down, |database| {

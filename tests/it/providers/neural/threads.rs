@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs};
 
+use harness::until;
+
 use super::*;
 
 /// How much less weight models have than what carries packets.
@@ -136,13 +138,6 @@ async fn threads_are_as_many_as_those_of_the_pool_twice_over_and_end_with_it() {
     join_all(all).await;
     assert_eq!(of_models().len(), loading + 2 * 3, "{:?}", of_models());
     drop(providers);
-    let began = Instant::now();
-    while of_models().len() > loading {
-        assert!(
-            began.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            of_models()
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let are_gone = |names: &Vec<String>| names.len() <= loading;
+    until("the threads end", are_gone, async || of_models()).await;
 }

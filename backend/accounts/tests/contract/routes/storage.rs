@@ -1,6 +1,7 @@
 //! Keys and quotas count in the storage of their partner.
 
 use colloquy_accounts::storage;
+use test_routes::storage::counted;
 
 use super::*;
 
@@ -10,26 +11,6 @@ const QUOTAS: &str = "/api/quotas/acme";
 /// What an API key without origins counts, and a quota without lists.
 const KEY_BYTES: u64 = 1_024;
 const QUOTA_BYTES: u64 = 2_048;
-
-/// The bytes of the keys and quotas of `acme` as they are counted, which are those of its rows.
-async fn counted(app: &TestRoutes<Accounts>) -> u64 {
-    let db = app.state.store.db();
-    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
-    let counted = db.fetch_count(sql).await.unwrap();
-    let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
-                 SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) AS bytes FROM api_keys WHERE partner = 'acme' \
-                 UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
-                 FROM quotas WHERE partner = 'acme' AND purpose = 'key') AS t";
-    assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
-    counted
-}
-
-async fn limit_storage(app: &TestRoutes<Accounts>, bytes: u64) {
-    let limited = json!({"settings": {"storage_bytes": bytes}});
-    app.put(ADMIN_KEY, "/api/partners/acme", limited)
-        .await
-        .expect(200);
-}
 
 on_each_database!(
     a_quota_counts_with_its_lists_and_grows_within_the_limit,
@@ -52,7 +33,7 @@ on_each_database!(
         let listed = app.get(key, "/api/partners").await.expect(200);
         assert_eq!(listed[0]["storage"]["used_bytes"], grown);
 
-        limit_storage(&app, grown + QUOTA_BYTES - 1).await;
+        app.limit_storage("acme", grown + QUOTA_BYTES - 1).await;
         let new = json!({"kinds": ["text"]});
         let refused = app.post(key, QUOTAS, new.clone()).await.expect(413);
         assert_eq!(refused["code"], "storage_limit_reached", "{refused}");
@@ -61,11 +42,11 @@ on_each_database!(
         let read = app.get(key, &quota.path).await.expect(200);
         assert_eq!(read["allowed_models"], models(10)["allowed_models"]);
         assert_eq!(counted(&app).await, grown);
-        limit_storage(&app, grown + QUOTA_BYTES).await;
+        app.limit_storage("acme", grown + QUOTA_BYTES).await;
         app.post(key, QUOTAS, new).await.expect(201);
 
         // Beyond the limit, whatever does not grow passes.
-        limit_storage(&app, 0).await;
+        app.limit_storage("acme", 0).await;
         let switched = json!({"disabled": true, "name": "ü".repeat(100)});
         app.put(key, &quota.path, switched).await.expect(200);
         let rotate = format!("{}/rotate", quota.path);
@@ -87,7 +68,7 @@ on_each_database!(
     |database| {
         let app = start(&database).await;
         let acme = app.partner("acme").await;
-        limit_storage(&app, 0).await;
+        app.limit_storage("acme", 0).await;
         let leaked = app.get(&acme.key, "/api/auth/me").await.expect(200);
         let made = app.post(&acme.key, KEYS, json!({})).await.expect(201);
         let key = made["api_key"].as_str().unwrap();
@@ -115,7 +96,8 @@ on_each_database!(
         let admin = json!({"name": "made by an operator"});
         app.post(ADMIN_KEY, KEYS, admin).await.expect(201);
 
-        limit_storage(&app, full + KEY_BYTES + page_bytes).await;
+        app.limit_storage("acme", full + KEY_BYTES + page_bytes)
+            .await;
         app.post(key, KEYS, page.clone()).await.expect(201);
         app.post(key, KEYS, page).await.expect(413);
         assert_eq!(counted(&app).await, full + KEY_BYTES + page_bytes);
