@@ -15,10 +15,10 @@ import { DemoPage } from "./demo.mjs";
 import { watchMachine } from "./machine.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeNoise, writeSpeech } from "./speech.mjs";
-import { within } from "./waiting.mjs";
+import { SLOWNESS, within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 180_000;
 
 const scenes = [];
 const shared = {};
@@ -134,7 +134,7 @@ async function close(own) {
 async function perform(stage, { name, options, play }) {
   const pressure = watchMachine();
   try {
-    await within(options.patienceMs ?? PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
+    await within(SLOWNESS * (options.patienceMs ?? PATIENCE_MS), name, stage.open(options).then(() => play(stage)));
     assert.deepEqual(await stage.page.uncaught(), [], "nobody in the page caught this");
   } catch (error) {
     stage.failed = true;

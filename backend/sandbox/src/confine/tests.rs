@@ -225,7 +225,8 @@ const SECRET: [u8; 8] = *b"hunter2!";
 fn process(test: &str, words: &[String]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("confine::tests::{test}")])
-        .args(["--ignored", "--nocapture"])
+        // With one thread, the name of the test stands before what it prints.
+        .args(["--ignored", "--nocapture", "--test-threads=2"])
         .env(TASK, words.join("\n"))
         .stdin(Stdio::null())
         .output()
