@@ -154,18 +154,17 @@ async fn words_said_many_times_are_heard_with_those_that_follow() {
     let providers = with_models(talk(), |_| {}).unwrap();
     let five = "The train leaves at nine. Five. Five. Five. Five. Five. Five. Five.";
     let no = "No no no no no no no no. I do not want that. Please cancel my order.";
-    let expected: [(&str, &[&str]); 3] = [
-        (no, &["no", "want", "order"]),
-        ("Go go go go go go go go!", &["go"]),
-        (five, &["train"]),
+    let expected: [(&str, &[&str], usize); 3] = [
+        (no, &["no", "want", "order"], 3),
+        ("Go go go go go go go go!", &["go"], 1),
+        // The voice speaks otherwise each time: "train leaves" may be heard as "training leaves" and as "turing leaves".
+        (five, &["train", "leaves", "9"], 2),
     ];
-    for (said, expected) in expected {
+    for (said, expected, least) in expected {
         let heard = read_back(&providers, say(said)).await;
-        for word in expected {
-            // The voice speaks otherwise each time, and "train leaves" may be heard as "training leaves".
-            let is_word = |heard: &String| heard.starts_with(word);
-            assert!(heard.iter().any(is_word), "{said}: {heard:?}");
-        }
+        let is_heard = |word: &&&str| heard.iter().any(|heard| heard.starts_with(**word));
+        let count = expected.iter().filter(is_heard).count();
+        assert!(count >= least, "{said}: {heard:?}");
     }
     // A sentence said twice, with 0.3 s between.
     let help = at_16_khz(&speak(&providers, say("I need help.")).await);
