@@ -111,6 +111,22 @@ async fn recount_texts(app: &TestRoutes<Place>) -> Result<u64, StoreError> {
     colloquy_accounts::storage::recount_texts(&app.state.store, &kinds).await
 }
 
+#[tokio::test]
+async fn the_fields_of_a_form_are_together_no_longer_than_a_body() {
+    let app = start_by(builder(&TestDatabase::sqlite())).await;
+    let acme = app.partner("acme").await;
+    let long = "x".repeat(150 * 1024);
+    let form = || audio("a.wav", recording()).text("one", long.clone());
+    let taken = post_form(&app, &acme.key, form()).await;
+    taken.expect(200);
+    let refused = post_form(&app, &acme.key, form().text("other", long.clone())).await;
+    let refused = refused.expect(422);
+    assert_eq!(
+        refused["errors"]["other"],
+        json!(["has more than 108544 bytes"])
+    );
+}
+
 on_each_database!(a_recording_is_written_down, |database| {
     let app = start_by(builder(&database).with_decoder()).await;
     app.start_worker(&CAPABILITIES, quick()).await;
