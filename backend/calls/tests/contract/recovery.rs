@@ -212,3 +212,48 @@ on_each_database!(
         alive.stop().await;
     }
 );
+
+/// Lets no call be changed, by a PostgreSQL that says so with this SQLSTATE.
+async fn refuse_changes(app: &TestRoutes<Place>, sqlstate: &str) {
+    let db = app.state.store.db();
+    let function = format!(
+        "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{sqlstate}'; END $$"
+    );
+    db.execute(function).await.unwrap();
+    let trigger =
+        "CREATE TRIGGER refuse BEFORE UPDATE ON calls FOR EACH ROW EXECUTE FUNCTION refuse()";
+    db.execute(trigger).await.unwrap();
+}
+
+async fn allow_changes(app: &TestRoutes<Place>) {
+    let db = app.state.store.db();
+    db.execute("DROP TRIGGER refuse ON calls").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_connects_in_an_outage_is_ongoing_after_it() {
+    let database = TestDatabase::postgres().await;
+    let app = start_by(builder(&database).manual_clock()).await;
+    let (acme, _) = app.acme_and_other().await;
+    let path = create(&app, &acme, None).await;
+    let id = bare(&path);
+    calls::take(&app.state, id, None).await.unwrap().unwrap();
+    let connected = || calls::connected(app.state.calls.clone(), id.to_owned());
+
+    // What is refused for good is given up, so that nothing tries for ever.
+    refuse_changes(&app, "23514").await;
+    connected().await;
+    allow_changes(&app).await;
+    assert_eq!(state(&app, &acme, &path).await, "starting");
+
+    // `cannot_connect_now`, as a server says that starts.
+    refuse_changes(&app, "57P03").await;
+    let trying = tokio::spawn(connected());
+    app.advance(Duration::from_secs(30));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!trying.is_finished());
+    allow_changes(&app).await;
+    trying.await.unwrap();
+    assert_eq!(state(&app, &acme, &path).await, "ongoing");
+}

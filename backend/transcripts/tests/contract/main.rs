@@ -7,7 +7,7 @@
 
 mod storage;
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, AccountsCapability};
@@ -24,7 +24,7 @@ use support::{TestDatabase, on_each_database};
 use test_routes::{
     ADMIN_KEY, Doubles, TestRoutes, TestRoutesBuilder, quick,
     storage::counted,
-    transcripts::{PATH, audio, ended, post_form, recording},
+    transcripts::{PATH, audio, ended, is_over, post_form, recording},
 };
 
 /// The state of the capabilities.
@@ -151,6 +151,29 @@ on_each_database!(a_recording_is_written_down, |database| {
         .await
         .expect(404);
 });
+
+#[tokio::test]
+async fn a_recording_that_finds_no_decoder_waits_a_day() {
+    let builder = builder(&TestDatabase::sqlite())
+        .manual_clock()
+        .config(|config| config.sandbox.program = Some("/nowhere".into()));
+    let app = start_by(builder).await;
+    app.start_worker(&CAPABILITIES, quick()).await;
+    let acme = app.partner("acme").await;
+    let made = post_form(&app, &acme.key, audio("a.wav", recording()))
+        .await
+        .expect(200);
+    app.run_due_jobs().await;
+    app.advance(Duration::from_secs(23 * 3_600));
+    app.run_due_jobs().await;
+    let path = made["id"].as_str().unwrap();
+    let waiting = app.get(&acme.key, path).await.expect(200);
+    assert!(!is_over(&waiting), "{waiting}");
+    app.advance(Duration::from_secs(2 * 3_600));
+    app.run_due_jobs().await;
+    let read = app.get(&acme.key, path).await.expect(200);
+    assert_eq!(read["status"], "error", "{read}");
+}
 
 on_each_database!(
     secret_keys_of_the_partner_delete_its_transcripts_and_no_others_do,
