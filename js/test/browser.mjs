@@ -9,6 +9,8 @@ import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { after } from "node:test";
 
+import { SLOWNESS, scaled } from "../../tests/browser/stage/waiting.mjs";
+
 /** The browsers, with a microphone that beeps, and what starts each with a profile of its own. */
 const BROWSERS = [
   {
@@ -37,13 +39,13 @@ const BROWSERS = [
   },
 ];
 
-const missing = BROWSERS.find(({ program }) => !existsSync(program));
+const missing = BROWSERS.map(({ program }) => program).find((program) => !existsSync(program));
+const lack = missing ? `there is no ${missing}: CHROMIUM and FIREFOX name other browsers` : false;
+// A run of all checks, which has this variable, has got the browsers; whoever runs the package's tests alone may do without.
+if (lack && process.env.COLLOQUY_TEST_REMARKS) throw new Error(lack);
 
-/** The options of a test that needs the browsers. CHROMIUM and FIREFOX name other ones. */
-export const inBrowsers = {
-  skip: missing ? `there is no ${missing.program}` : false,
-  timeout: 120_000,
-};
+/** The options of a test that needs the browsers, which may take so long. */
+export const inBrowsers = { skip: lack, timeout: scaled(120_000) };
 
 /** The policy that the guide says is enough: nothing that is not named, nothing inline, nothing from blob: or data:. */
 export const [STRICT] = readFileSync(new URL("../docs/csp.md", import.meta.url), "utf8")
@@ -136,7 +138,7 @@ after(() => Promise.all(visitors.map((visitor) => visitor.close())));
 
 /**
  * Opens a page, which `handler` serves, in each browser, and gives back its report, which is the same in all of them.
- * `address` makes its URL from the server's port.
+ * `address` makes its URL from the server's port; the page is told how slow the machine is.
  */
 export async function visit(t, handler, address = (port) => `http://127.0.0.1:${port}/`) {
   if (visitors.length === 0) visitors = BROWSERS.map((browser) => new Visitor(browser));
@@ -160,7 +162,9 @@ async function visitIn(visitor, t, handler, address) {
     server.close();
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  await visitor.open(address(server.address().port));
+  const url = new URL(address(server.address().port));
+  url.searchParams.set("slowness", SLOWNESS);
+  await visitor.open(url.href);
   return report;
 }
 

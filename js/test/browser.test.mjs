@@ -55,7 +55,7 @@ const inPage = (name, script, check, options = {}) => test(name, inBrowsers, asy
 
 const IMPORTS = `
   import { CallManager, init } from "/index.mjs";
-  import { collectUntil, reporting } from "/call.mjs";
+  import { SLOWNESS, collectUntil, reporting, until } from "/call.mjs";
   import { Backend, wait } from "/sdk-wasm/tests/fake_backend.js";
 
   const URL = "wss://calls.invalid/session";
@@ -98,11 +98,11 @@ const HANG_UPS = `${IMPORTS}
         const cause = CAUSES[name] ?? (() => TALK.forEach((frame) => backend.say(frame)));
         cause(backend);
       }
-      for (let i = 0; i < 100 && heard === 0; i += 1) await wait(50);
+      await until(() => heard > 0);
       manager.hangUp();
       // A microphone that is granted late is given back.
-      for (let i = 0; i < 100 && backend.captures() < backend.asked(); i += 1) await wait(50);
-      await wait(300);
+      await until(() => backend.captures() >= backend.asked());
+      await wait(300 * SLOWNESS);
       const log = backend.log().split("\\n").filter((line) => !line.startsWith("onDevicesChanged"));
       const count = (callback) => log.filter((line) => line === callback).length;
       const released = backend.isReleased() ? "released" : "held";
@@ -151,7 +151,7 @@ const REDIAL = `${IMPORTS}
     manager.hangUp();
     const log = backend.log().split("\\n");
     const count = (callback) => log.filter((line) => line === callback).length;
-    await wait(200);
+    await wait(200 * SLOWNESS);
     const facts = [redialled, count("onCallStart"), count("onHangUp"), backend.isReleased()];
     backend.uninstall();
     return facts.join(" ");
@@ -260,7 +260,7 @@ const LISTENERS = `${IMPORTS}
     };
     for (const [name, listener] of Object.entries(listeners)) manager.on(name, listener);
     backend.deviceChange();
-    for (let i = 0; i < 200 && heard.length < 3; i += 1) await wait(50);
+    await until(() => heard.length === 3);
     for (const [name, listener] of Object.entries(listeners)) manager.off(name, listener);
     const during = [heard.sort().join(" "), backend.listeners()];
     manager.on("onHangUp", () => manager.destroy());

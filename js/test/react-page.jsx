@@ -7,7 +7,7 @@ import { flushSync } from "react-dom";
 
 import { useCall } from "../dist/react.mjs";
 import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
-import { reporting } from "./call.mjs";
+import { SLOWNESS, reporting, until } from "./call.mjs";
 
 const URL = "wss://calls.invalid/session";
 
@@ -29,10 +29,7 @@ function mount(options, { atOnce = false } = {}) {
   stage.render = (next) => flushSync(() => root.render(<StrictMode><Caller options={next} /></StrictMode>));
   stage.unmount = () => flushSync(() => root.unmount());
   stage.until = async (wanted) => {
-    for (let i = 0; i < 200; i += 1) {
-      if (wanted(stage.call)) return;
-      await wait(50);
-    }
+    if (await until(() => wanted(stage.call))) return;
     throw new Error(`${wanted} is not so: ${JSON.stringify(stage.call)}`);
   };
   stage.render(options);
@@ -72,7 +69,7 @@ const scenarios = {
     const during = [starts(), backend.captures(), stage.call.isActive, stage.seen.join(" ")];
     stage.unmount();
     await backend.waitFor("onHangUp");
-    await wait(200);
+    await wait(200 * SLOWNESS);
     return [...during, starts(), backend.isReleased()];
   },
 
@@ -217,11 +214,8 @@ const scenarios = {
 
   async "a hundred components leave nothing behind"(backend) {
     const stages = Array.from({ length: 100 }, () => mount({ onDevicesChanged() {} }));
-    const until = async (count) => {
-      for (let i = 0; i < 100 && backend.listeners() !== count; i += 1) await wait(20);
-      return backend.listeners();
-    };
-    const mounted = await until(100);
+    await until(() => backend.listeners() === 100);
+    const mounted = backend.listeners();
     for (const stage of stages) stage.unmount();
     // At once, and not when somebody collects what is left.
     await wait(0);

@@ -71,7 +71,7 @@ for (const [where, file, element, ended] of [
     const script = `
       import { createRoot } from "react-dom/client";
       import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
-      import { reporting } from "./call.mjs";
+      import { reporting, until } from "./call.mjs";
       reporting(async () => {
         const backend = new Backend();
         const { fetch } = window;
@@ -83,21 +83,18 @@ for (const [where, file, element, ended] of [
           return new Response(JSON.stringify({ signedUrl: "wss://calls.invalid/session" }));
         };
         createRoot(document.body.appendChild(document.createElement("main"))).render(${element});
-        const until = async (wanted) => {
-          for (let i = 0; i < 200; i += 1) {
-            if (wanted(document.body.textContent)) return document.body.textContent;
-            await wait(20);
-          }
+        const shows = async (wanted) => {
+          if (await until(() => wanted(document.body.textContent))) return document.body.textContent;
           throw new Error("it stays: " + document.body.textContent);
         };
-        await until((text) => text.includes("Call"));
+        await shows((text) => text.includes("Call"));
         for (let i = 0; i < 2; i += 1) {
           document.querySelector("button").click();
           await wait(1);
         }
-        await until((text) => text.includes("Hang up") && !text.includes("starting"));
+        await shows((text) => text.includes("Hang up") && !text.includes("starting"));
         [...document.querySelectorAll("button")].find(({ textContent }) => textContent.startsWith("Hang up")).click();
-        const text = await until((text) => text.endsWith("Call"));
+        const text = await shows((text) => text.endsWith("Call"));
         // Fails for a rejection that nobody caught.
         backend.uninstall();
         return calls + " " + text;

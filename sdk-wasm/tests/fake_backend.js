@@ -305,7 +305,7 @@ export class Backend {
   /** Waits until the microphone has a level. */
   async hasLevel() {
     this.#level = 0;
-    for (let i = 0; i < 100; i += 1) {
+    for (let i = 0; i < 400; i += 1) {
       if (this.#level > 1e-3) return;
       await sleep(50);
     }
@@ -727,7 +727,7 @@ export class Backend {
 
   /** Waits until the log has the text. */
   async waitFor(text) {
-    for (let i = 0; i < 200; i += 1) {
+    for (let i = 0; i < 800; i += 1) {
       if (this.log().includes(text)) return;
       await sleep(50);
     }
@@ -737,7 +737,7 @@ export class Backend {
   /** Waits until the client is heard: the first sound takes as long as devices and encoders need to start. */
   async hears() {
     const before = await this.#totalEnergy();
-    for (let i = 0; i < 100; i += 1) {
+    for (let i = 0; i < 400; i += 1) {
       await sleep(100);
       if ((await this.#totalEnergy()) - before > 1e-5) return;
     }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { LABELS } from "./stage/sound.mjs";
 import { understood, understoodInPart } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
-import { sleep, until } from "./stage/waiting.mjs";
+import { scaled, sleep, until } from "./stage/waiting.mjs";
 
 /** Louder than silence on the sound card, quieter than any speech. */
 const LOUD = 0.005;
@@ -17,7 +17,13 @@ const LOUD = 0.005;
 const KNOWN_AS_HEADPHONES_MS = 12_000;
 
 /** Longer than it takes from the last word to the visitor's line. */
-const NO_TURN_MS = 2_000;
+const NO_TURN_MS = scaled(2_000);
+
+/** How long a character that is spoken over is listened to: the recorded words take 2.8 s. */
+const SPOKEN_OVER_MS = 2_500;
+
+/** When it is silent at the latest: well before their end, on a slow machine, too. */
+const SILENT_MS = Math.min(scaled(1_500), 2_000);
 
 /** The callbacks whose order is documented. */
 const ORDER = ["onCallStart", "onCallStarting", "onConnected", "onHangUp"];
@@ -129,16 +135,15 @@ async function interrupt(stage, after) {
   const line = await page.says("bot", "a line that was cut", (text) => !text.includes("storms"));
   assert.match(line, /long story/);
   await speaking;
-  // The recording is 2.8 s long. The character must have gone silent well before its end. It may speak anew meanwhile, when
-  // it takes a pause in the words for their end.
+  // The character may speak anew meanwhile, when it takes a pause in the words for their end.
   const { callbacks } = await page.read();
   const changes = callbacks.filter(({ name }) => name === "onAgentStateChange");
   const changed = (state, since) => changes.find(({ text, at }) => text.includes(state) && at > since)?.at;
   const anew = changed("speaking", changed("listening", from)) ?? Infinity;
-  const whileSpeaking = await page.ears.audible("heard", from, Math.min(from + 2_500, anew));
+  const whileSpeaking = await page.ears.audible("heard", from, Math.min(from + SPOKEN_OVER_MS, anew));
   assert.ok(whileSpeaking, "the character was not heard before the visitor spoke");
   const silentAfter = whileSpeaking.last - from;
-  assert.ok(silentAfter < 1_500, `the character was silent only after ${Math.round(silentAfter)} ms`);
+  assert.ok(silentAfter < SILENT_MS, `the character was silent only after ${Math.round(silentAfter)} ms`);
 }
 
 /** Ends the call, and finds its first line cut to what was heard. */
@@ -219,7 +224,7 @@ scene("a muted microphone gives no turn, and stays muted when devices change", {
   await page.click("mute");
 
   await page.chooseDevice("speaker", LABELS.speakerB);
-  await sleep(500);
+  await sleep(scaled(500));
   const old = sound.record("A");
   const chosen = sound.record("B");
   // The old microphone hears noise, in which no word would be understood.

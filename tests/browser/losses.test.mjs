@@ -7,18 +7,20 @@ import { networkInterfaces } from "node:os";
 import { WITH_EARS } from "./stage/backend.mjs";
 import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
-import { sleep, until } from "./stage/waiting.mjs";
+import { scaled, sleep, until } from "./stage/waiting.mjs";
 
 /** Longer than it takes from the last word to the visitor's line. */
-const NO_TURN_MS = 2_000;
+const NO_TURN_MS = scaled(2_000);
 
 const names = ({ callbacks }) => callbacks.map(({ name }) => name);
 const count = (page, name) => names(page).filter((other) => other === name).length;
 const states = ({ callbacks }) =>
   callbacks.filter(({ name }) => name === "onStatusUpdate").map(({ text }) => text.match(/"(\w+)"/)[1]);
 
-// The signed URL is good for two seconds, and the outage is longer: it is the resume token that opens the session again.
-const SHORT = { ...WITH_EARS, COLLOQUY_CALLS_CONNECT_SECONDS: "2" };
+// The signed URL is good for two seconds, more on a slow machine, and the outage is longer: it is the resume token that opens the
+// session again.
+const SHORT_SECONDS = scaled(2);
+const SHORT = { ...WITH_EARS, COLLOQUY_CALLS_CONNECT_SECONDS: String(SHORT_SECONDS) };
 
 scene("signalling that is lost comes back while the talk goes on", { calm: true, wire: true, backend: SHORT }, async (stage) => {
   const { page, wire } = stage;
@@ -26,7 +28,7 @@ scene("signalling that is lost comes back while the talk goes on", { calm: true,
   const from = await page.ears.now();
   wire.cut();
   await page.shows("the loss", ({ state }) => state === "reconnecting");
-  await stage.say();
+  await Promise.all([stage.say(), sleep(1_000 * SHORT_SECONDS)]);
   wire.mend();
   await page.shows("the connection", ({ state }) => state === "ongoing");
   await page.says("user", "what was said meanwhile", understood);
@@ -114,7 +116,7 @@ const over = (stage) =>
 
 const HANG_UPS = [
   // Nobody has connected, so there is nobody to say goodbye: the signed URL expires.
-  { moment: "begins", callback: "onCallStart", backend: { COLLOQUY_CALLS_CONNECT_SECONDS: "3" } },
+  { moment: "begins", callback: "onCallStart", backend: { COLLOQUY_CALLS_CONNECT_SECONDS: String(scaled(3)) } },
   { moment: "connects", callback: "onCallStarting" },
 ];
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import { scene } from "./stage/stage.mjs";
-import { sleep } from "./stage/waiting.mjs";
+import { scaled, sleep, SLOWNESS } from "./stage/waiting.mjs";
 
 /** Runs in a page: makes calls with managers of its own, whose every callback is logged. */
 const withManagers = (body) => `
@@ -20,6 +20,7 @@ const withManagers = (body) => `
       const answer = await fetch("/api/call", { method: "POST", headers, body: "{}" });
       return (await answer.json()).signedUrl;
     };
+    const SLOWNESS = ${SLOWNESS};
     const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
     const CALLBACKS = [
       "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo", "onRagInfo",
@@ -32,7 +33,7 @@ const withManagers = (body) => `
 `;
 
 async function inPage({ page }, body, withinMs = 50_000) {
-  await page.driver.manage().setTimeouts({ script: withinMs });
+  await page.driver.manage().setTimeouts({ script: scaled(withinMs) });
   const result = await page.driver.executeAsyncScript(withManagers(body));
   assert.equal(result.failed ?? null, null);
   return result;
@@ -57,7 +58,7 @@ scene("three managers in a page each have a good call of their own", { alone: tr
     calls.forEach(({ manager }, index) => manager.sendText(TURNS[index][0]));
     const until = async (what, test) => {
       for (let tries = 0; !(await test()); tries += 1) {
-        if (tries === 200) throw new Error("waited in vain: " + what);
+        if (tries >= 200 * SLOWNESS) throw new Error("waited in vain: " + what);
         await sleep(50);
       }
     };
@@ -87,7 +88,7 @@ const MANY = { COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1000", COLLOQUY_LIMITS_REQU
 /** How many calls are made, and three times as many if that is needed; a complete run is shortened. */
 const CALLS = process.env.COLLOQUY_TEST_NIGHTLY ? 100 : 40;
 
-/** How long they may take. */
+/** How long they may take on a machine of ordinary speed. */
 const CALLS_MS = 2_000 * CALLS;
 const SETTING = { busy: true, patienceMs: 4 * CALLS_MS, browser: {}, backend: MANY, customer: { callsPerMinute: 1_000 } };
 
@@ -202,12 +203,12 @@ async function holdings({ browser: { name, driver } }) {
   if (name === "chromium") await driver.sendDevToolsCommand("Performance.enable");
   return async () => {
     // The last of what is closed is closed a moment later, with the ping that is due within it.
-    await sleep(1_000);
+    await sleep(scaled(1_000));
     const held = await driver.executeScript("return window.holdings()");
     assert.ok(held.everOpened > 12, "nothing is counted");
     if (name !== "chromium") return { ...held, browser: {} };
     await driver.sendDevToolsCommand("HeapProfiler.collectGarbage");
-    await sleep(500);
+    await sleep(scaled(500));
     await driver.sendDevToolsCommand("HeapProfiler.collectGarbage");
     const { metrics } = await driver.sendAndGetDevToolsCommand("Performance.getMetrics");
     const counted = Object.fromEntries(metrics.map((metric) => [metric.name, metric.value]));

@@ -6,6 +6,7 @@ import { networkInterfaces } from "node:os";
 import { freePort } from "./stage/programs.mjs";
 import { LossyRelay } from "./stage/lossy.mjs";
 import { scene } from "./stage/stage.mjs";
+import { PATIENCE_MS, scaled } from "./stage/waiting.mjs";
 
 // Browsers gather no candidates on loopback.
 const address = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
@@ -14,7 +15,7 @@ const SETUPS = 24;
 const AT_ONCE = 6;
 
 /** Put into the page: connects as for a check before a call, and says how long each took; `null` when it did not connect. */
-function setUp(url, address, serverPort, relayPort, setups, atOnce, done) {
+function setUp(url, address, serverPort, relayPort, setups, atOnce, patienceMs, done) {
   const one = async () => {
     const connection = new RTCPeerConnection();
     try {
@@ -30,7 +31,7 @@ function setUp(url, address, serverPort, relayPort, setups, atOnce, done) {
       const sdp = lines.join("\r\n").replaceAll(` ${address} ${serverPort} `, ` ${address} ${relayPort} `);
       const begun = performance.now();
       const connected = new Promise((resolve) => {
-        setTimeout(resolve, 20_000, null);
+        setTimeout(resolve, patienceMs, null);
         connection.onconnectionstatechange = () => {
           if (connection.connectionState === "connected") resolve(performance.now() - begun);
         };
@@ -52,7 +53,7 @@ function setUp(url, address, serverPort, relayPort, setups, atOnce, done) {
 const port = await freePort();
 const backend = { COLLOQUY_MEDIA_UDP_PORT: String(port), COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1000" };
 
-// The parts that are lost, with what half of the connections may take.
+// The parts that are lost, with what half of the connections may take on a machine of ordinary speed.
 for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.2, 2_000]]) {
   scene(`media is set up when ${100 * loss} % of all datagrams are lost`, { busy: true, backend }, async (stage) => {
     assert.ok(address, "this machine has no address but loopback");
@@ -61,15 +62,15 @@ for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.2, 2_000]]) {
       const relayPort = await relay.to(port);
       const url = `${stage.backend.url}/v2/calls/check`;
       const { driver } = stage.browser;
-      await driver.manage().setTimeouts({ script: 50_000 });
-      const { took, error } = await driver.executeAsyncScript(setUp, url, address, port, relayPort, SETUPS, AT_ONCE);
+      await driver.manage().setTimeouts({ script: scaled(50_000) });
+      const { took, error } = await driver.executeAsyncScript(setUp, url, address, port, relayPort, SETUPS, AT_ONCE, scaled(PATIENCE_MS));
       assert.equal(error, undefined);
       assert.equal(took.length, SETUPS);
       const failed = took.filter((ms) => ms === null).length;
       assert.equal(failed, 0, `${failed} of ${SETUPS} were not set up`);
       took.sort((one, other) => one - other);
       const median = took[SETUPS / 2];
-      assert.ok(median < medianMs, `half of them took ${median} ms and more`);
+      assert.ok(median < scaled(medianMs), `half of them took ${median} ms and more`);
       assert.equal(relay.lost > 0, loss > 0, "the network lost nothing");
       if (process.env.FIGURES) console.log(`${stage.browser.name}: ${loss}: ${took.map(Math.round).join(" ")} ms`);
     } finally {

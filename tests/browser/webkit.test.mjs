@@ -9,6 +9,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { ROOT } from "./stage/backend.mjs";
+import { scaled } from "./stage/waiting.mjs";
 import { openWebKit } from "./stage/webkit.mjs";
 
 const TYPES = { ".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm" };
@@ -20,7 +21,7 @@ let server;
 /** Opens the page anew and runs this in it, with a manager whose callbacks are logged. */
 async function inPage(body) {
   await browser.driver.get(`http://localhost:${server.address().port}/`);
-  await browser.driver.manage().setTimeouts({ script: 30_000 });
+  await browser.driver.manage().setTimeouts({ script: scaled(30_000) });
   const result = await browser.driver.executeAsyncScript(`
     const done = arguments[arguments.length - 1];
     (async () => {
@@ -108,7 +109,7 @@ describe("webkit", () => {
         contexts.push(this);
         return createSource.call(this, stream);
       };
-      const until = async (test) => { for (let i = 0; i < 200 && !test(); i += 1) await sleep(50); };
+      const until = async (test) => { for (let i = 0; i < ${scaled(200)} && !test(); i += 1) await sleep(50); };
       const manager = new CallManager(callbacks, { historyElement: "history" });
       const started = manager.handleCall2(null, null, signedUrl);
       await until(() => frames.includes("hello"));
@@ -120,7 +121,7 @@ describe("webkit", () => {
       const lines = [...document.getElementById("history").shadowRoot.querySelectorAll("p")].map((line) => line.textContent);
       manager.hangUp();
       await started;
-      await sleep(500);
+      await sleep(${scaled(500)});
       return {
         log, frames, lines,
         live: [live, tracks.map(({ readyState }) => readyState)],

@@ -45,9 +45,7 @@ fn asking(upstream: &Upstream, model: &str, builder: TestAppBuilder) -> TestAppB
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_is_kept_for_a_day() {
-    let builder = TestApp::builder(&TestDatabase::sqlite())
-        .manual_clock()
-        .quick_worker();
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let builder =
         builder.config(|config| config.analyses.model = Some("builtin/extractive".to_owned()));
     let app = builder.start().await;
@@ -105,7 +103,7 @@ async fn models_of_either_api_are_asked_with_the_schema() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
     let upstream = Upstream::start().await;
-    let builder = TestApp::builder(&TestDatabase::sqlite());
+    let builder = TestApp::builder(&TestDatabase::sqlite()).real_time();
     let app = asking(&upstream, "scripted-chat", builder).start().await;
     let acme = app.partner("acme").await;
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
@@ -180,7 +178,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
 async fn all_keys_together_have_a_rate() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).without_worker();
     let builder = builder.config(|config| config.analyses.per_minute_of_all = 3);
-    let builder = builder.manual_clock();
+    let builder = builder;
     let app = builder.start().await;
     let (acme, other) = app.acme_and_other().await;
     for key in [&acme.key, &other.key, &acme.key] {

@@ -345,7 +345,10 @@ async fn there_is_room_for_so_many() {
 async fn recordings_come_from_addresses() {
     let (origin, _site) = site().await;
     let upstream = scripted().await;
-    let builder = heard_by(&upstream, TestApp::builder(&TestDatabase::sqlite()));
+    let builder = heard_by(
+        &upstream,
+        TestApp::builder(&TestDatabase::sqlite()).real_time(),
+    );
     let builder = builder.config(|config| {
         config.fetch.allow_private = true;
         config.transcripts.max_file_bytes = 1_000_000;
@@ -383,7 +386,7 @@ async fn recordings_come_from_addresses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_nobody_answers_at_fails_within_a_minute() {
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let builder = builder.config(|config| config.fetch.allow_private = true);
     let app = builder.with_decoder().quick_worker().start().await;
     let acme = app.partner("acme").await;
@@ -411,7 +414,7 @@ pub(super) fn heard_by_nobody(builder: TestAppBuilder) -> TestAppBuilder {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transcriber_that_nobody_answers_for_fails_within_a_minute() {
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let app = heard_by_nobody(builder).start().await;
     let acme = app.partner("acme").await;
     let made = post_form(&app, &acme.key, audio("a.wav", recording()))
@@ -430,7 +433,7 @@ async fn a_transcriber_that_nobody_answers_for_fails_within_a_minute() {
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_to_get_a_recording_are_none_to_hear_it() {
     let (origin, _site) = site().await;
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let builder = builder.config(|config| config.fetch.allow_private = true);
     let app = heard_by_nobody(builder).start().await;
     let acme = app.partner("acme").await;

@@ -13,7 +13,7 @@ use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, Answer, TestAppBuilder, TestPartner, send, streamed},
     client::go_forward,
-    eventually, on_both_databases,
+    eventually, on_both_databases, patience,
     sounds::{converted, wav},
     until,
     voice_workers::VoiceWorkers,

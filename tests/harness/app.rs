@@ -18,7 +18,7 @@ pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota, quick};
 use test_routes::{Answers, TestBody, TestClient, TestWork, binary, settings};
 use tokio::task::JoinHandle;
 
-use crate::{TestDatabase, doubles::Doubles};
+use crate::{TestDatabase, doubles::Doubles, patience};
 
 /// Sets a server up.
 pub struct TestAppBuilder {
@@ -31,10 +31,11 @@ pub struct TestAppBuilder {
 }
 
 impl TestAppBuilder {
-    /// Time stands still until [`TestWork::advance`].
+    /// Time goes on by itself, for tests of media, of sockets and of other programs. Otherwise it stands still until [`TestWork::advance`].
     #[must_use]
-    pub fn manual_clock(self) -> Self {
-        self.clock(manual())
+    pub fn real_time(mut self) -> Self {
+        self.manual = None;
+        self
     }
 
     /// Time is what this clock says, which others may share.
@@ -201,7 +202,7 @@ impl TestApp {
         TestAppBuilder {
             database: database.clone(),
             config,
-            manual: None,
+            manual: Some(manual()),
             doubles: Doubles::default(),
             providers: None,
             worker: Some(jobs::Settings::default()),
@@ -254,7 +255,7 @@ pub fn client() -> reqwest::Client {
     server::install_tls_provider();
     reqwest::Client::builder()
         .no_proxy()
-        .timeout(Duration::from_secs(30))
+        .timeout(patience(Duration::from_secs(30)))
         .build()
         .expect("an HTTP client")
 }

@@ -53,8 +53,12 @@ use peer::Peer;
 use speech::Pause;
 use task::{Command, Parts, PendingCommand, Task};
 
-/// How long media may take to connect on one machine, however busy and however bad the network.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
+use crate::patience;
+
+/// How long media may take to connect on one machine, however busy and however bad the network: twenty seconds on one of ordinary speed.
+fn connect_patience() -> Duration {
+    patience(Duration::from_secs(20))
+}
 
 /// What a client sends while it says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -182,9 +186,9 @@ impl NativeClient {
     /// Waits until media has connected after a moment; returns when it did.
     ///
     /// # Errors
-    /// When it does not within twenty seconds.
+    /// When it does not within twenty seconds on a machine of ordinary speed.
     pub async fn connected(&self, after: Instant) -> anyhow::Result<Instant> {
-        let connected = self.shared.wait(CONNECT_PATIENCE, |log| {
+        let connected = self.shared.wait(connect_patience(), |log| {
             let connected = |(at, state): &&(Instant, MediaState)| {
                 *at >= after && *state == MediaState::Connected
             };
@@ -202,9 +206,9 @@ impl NativeClient {
     /// Waits for a packet of the server after a moment: it sends silence, too, so one comes soon where there is a path.
     ///
     /// # Errors
-    /// When none comes within twenty seconds.
+    /// When none comes within twenty seconds on a machine of ordinary speed.
     pub async fn packet(&self, after: Instant) -> anyhow::Result<()> {
-        let came = self.shared.wait(CONNECT_PATIENCE, |log| {
+        let came = self.shared.wait(connect_patience(), |log| {
             log.packets.last().filter(|last| last.at > after).map(drop)
         });
         came.await.context("no packet came")
@@ -401,7 +405,7 @@ impl NativeClient {
             rebind,
         })
         .await?;
-        self.message(before, CONNECT_PATIENCE, |message| {
+        self.message(before, connect_patience(), |message| {
             matches!(message, ServerMessage::Answer { .. }).then_some(())
         })
         .await
@@ -437,7 +441,7 @@ impl NativeClient {
     pub async fn hang_up(self) -> anyhow::Result<ServerMessage> {
         let before = now();
         self.say(&ClientMessage::HangUp).await?;
-        let bye = self.bye_after(Some(before), CONNECT_PATIENCE).await?;
+        let bye = self.bye_after(Some(before), connect_patience()).await?;
         self.command(Command::ClosePeer).await?;
         Ok(bye)
     }

@@ -19,16 +19,8 @@ pub mod sounds;
 pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
-pub use support::{TestDatabase, database, eventually, slowness, until};
+pub use support::{TestDatabase, by_length, database, eventually, patience, slowness, until};
 pub use test_routes::{doubles, receiver, upstream, vectorstores};
-
-/// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
-pub fn by_length<T>(short: T, full: T) -> T {
-    match std::env::var_os("COLLOQUY_TEST_NIGHTLY") {
-        None => short,
-        Some(_) => full,
-    }
-}
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a started [`TestApp`].
 ///
@@ -38,7 +30,7 @@ pub fn by_length<T>(short: T, full: T) -> T {
 ///     assert!(!partner.key.is_empty());
 /// });
 /// // with a builder that is changed first:
-/// on_both_databases!(keys_expire, |builder| builder.manual_clock(), |app| { .. });
+/// on_both_databases!(keys_expire, |builder| builder, |app| { .. });
 /// ```
 #[macro_export]
 macro_rules! on_both_databases {

@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     TestDatabase,
     app::{ADMIN_KEY, TestPartner, TestQuota, client, send},
+    patience,
 };
 
 /// A user who owns nothing.
@@ -35,7 +36,7 @@ pub const BECOME_NOBODY: [&str; 4] = [
     "--clear-groups",
 ];
 
-/// How long a server may take to start, and to stop once its time to drain is over.
+/// How long a server may take to start, and to stop once its time to drain is over, on a machine of ordinary speed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A command on this database, without the settings of the environment.
@@ -210,7 +211,9 @@ impl Server {
             }
             panic!("the server ended before it was ready");
         };
-        let base = timeout(PATIENCE, base).await.expect("the server is ready");
+        let base = timeout(patience(PATIENCE), base)
+            .await
+            .expect("the server is ready");
         // Whatever else it prints has a reader.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self {
@@ -315,7 +318,7 @@ impl Server {
 
     /// Waits until it has ended by itself.
     pub async fn ended(mut self) -> ExitStatus {
-        let ended = timeout(PATIENCE, self.child.wait()).await;
+        let ended = timeout(patience(PATIENCE), self.child.wait()).await;
         ended.expect("the server ends").expect("its status")
     }
 }

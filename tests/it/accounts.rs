@@ -56,7 +56,6 @@ async fn a_partner_with_open_calls_stays() {
 #[tokio::test]
 async fn calls_count_against_the_bounds_of_networks() {
     let app = TestApp::builder(&TestDatabase::sqlite())
-        .manual_clock()
         .config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;

@@ -10,7 +10,7 @@ use axum::{
 };
 use colloquy::Config;
 use harness::{
-    TestDatabase,
+    TestDatabase, patience,
     process::Server,
     upstream::{Api, Script, Upstream},
     vectorstores::VectorStores,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command, task::JoinSet, time::timeout};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
-/// All cases of a client take far less.
+/// All cases of a client take far less on a machine of ordinary speed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the next request of an API is answered with.
@@ -101,7 +101,7 @@ async fn run(program: &Path, cases: &str) {
         .arg(world.to_string())
         .current_dir(FOLDER)
         .kill_on_drop(true);
-    let status = timeout(PATIENCE, command.status()).await.unwrap();
+    let status = timeout(patience(PATIENCE), command.status()).await.unwrap();
     let status = status.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     assert!(status.success(), "a case failed");
 }
@@ -123,7 +123,10 @@ async fn python_and_vector_stores() {
         .arg(json!({"url": url, "key": key}).to_string())
         .current_dir(FOLDER)
         .kill_on_drop(true);
-    let status = timeout(PATIENCE, command.status()).await.unwrap().unwrap();
+    let status = timeout(patience(PATIENCE), command.status())
+        .await
+        .unwrap()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -148,7 +151,7 @@ async fn hold_to_document(server: &Server, key: &str, settings: &str, chosen: &[
         .arg(format!("X-Api-Key: {key}"))
         .args(chosen)
         .kill_on_drop(true);
-    let output = timeout(Duration::from_secs(240), command.output()).await;
+    let output = timeout(patience(4 * PATIENCE), command.output()).await;
     let output = output.unwrap().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}");

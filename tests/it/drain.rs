@@ -19,7 +19,7 @@ use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
     client::{FromServer, NativeClient, Socket},
-    eventually,
+    eventually, patience,
     process::Server,
     upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
 };
@@ -36,9 +36,18 @@ const WORD: &str = "word ";
 /// The answers of `scripted-chat`, which end before the time to drain is over.
 const SHORT: usize = 8;
 /// Those of `scripted-responses`, which do not.
-const LONG: usize = 60;
-const BETWEEN: Duration = Duration::from_millis(150);
-const DRAIN_SECONDS: u64 = 4;
+const LONG: usize = 120;
+
+/// How long a model takes from one word to the next.
+fn between() -> Duration {
+    patience(Duration::from_millis(150))
+}
+
+/// The time to drain, in whole seconds.
+fn drain() -> Duration {
+    let seconds = patience(Duration::from_secs(4)).as_secs();
+    Duration::from_secs(seconds)
+}
 
 /// How a stream ended for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +116,7 @@ impl World {
     async fn new(database: TestDatabase) -> (Self, Server) {
         let upstream = Upstream::start().await;
         for (api, words) in [(Api::Chat, SHORT), (Api::Responses, LONG)] {
-            let script = Script::text(WORD.repeat(words)).delayed(Duration::ZERO, BETWEEN);
+            let script = Script::text(WORD.repeat(words)).delayed(Duration::ZERO, between());
             upstream.set_default(api, script);
         }
         let server = Server::start(&database, |config| settings(config, &upstream)).await;
@@ -154,11 +163,11 @@ impl World {
         match path(nth) {
             CHAT => {
                 body["messages"] = json!([{"role": "user", "content": "Go on."}]);
-                body["max_completion_tokens"] = json!(100);
+                body["max_completion_tokens"] = json!(200);
             }
             _ => {
                 body["input"] = json!("Go on.");
-                body["max_output_tokens"] = json!(100);
+                body["max_output_tokens"] = json!(200);
             }
         }
         let request = server.request(&self.quota.key, Method::POST, path(nth));
@@ -263,7 +272,7 @@ impl Named for Reserved {
 
 fn settings(config: &mut Config, upstream: &Upstream) {
     upstream.offer(config);
-    config.http.drain_seconds = DRAIN_SECONDS;
+    config.http.drain_seconds = drain().as_secs();
     config.limits.request_burst = 100_000;
     // Hundreds of lines that nobody asked for.
     config.log.filter = "error".to_owned();
@@ -404,7 +413,11 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     assert_eq!(refused.expect(503)["detail"]["code"], "unavailable");
     assert!(server.ended().await.success());
     let took = told.elapsed();
-    assert!(took < Duration::from_secs(DRAIN_SECONDS + 5), "{took:?}");
+    // The long answers take more than four times as long as it may.
+    assert!(
+        took < drain() + patience(Duration::from_secs(5)),
+        "{took:?}"
+    );
     assert!(world.reservations().await.is_empty());
     let whole = world.usage("whole", 1).await;
     let row = &whole["whole"];
@@ -432,7 +445,7 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     world.check_sums(&server, stopped.iter()).await;
     let streams = world.open(&server, "kill").await;
     let reserved = world.reservations().await;
-    assert!(reserved.len() > STREAMS / 2, "{}", reserved.len());
+    assert!(reserved.len() > STREAMS / 3, "{}", reserved.len());
     let some = || streams.complete.load(Ordering::Relaxed) >= 20;
     eventually("some are complete", async || some()).await;
     // Settlements are stored in groups, a moment after the client has its answer.
@@ -489,7 +502,7 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     let database = TestDatabase::sqlite();
     let server = Server::start(&database, |config| {
         upstream.configure(config);
-        config.http.drain_seconds = 60;
+        config.http.drain_seconds = 600;
     })
     .await;
     let partner = server.partner("acme").await;
@@ -540,7 +553,7 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     client.hang_up().await.unwrap();
     assert!(server.ended().await.success());
     assert!(
-        told.elapsed() < Duration::from_secs(50),
+        told.elapsed() < patience(Duration::from_secs(50)),
         "{:?}",
         told.elapsed()
     );

@@ -28,6 +28,7 @@ use harness::{
     app::{ADMIN_KEY, TestPartner, TestQuota},
     database::OwnPostgres,
     disk::SmallDisk,
+    patience,
     process::Server,
 };
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -37,7 +38,9 @@ use sqlx_sqlite::SqliteConnection;
 use tokio::{process::Command, task::JoinSet, time::sleep};
 
 /// How long a request may take that finds the database away: a wait for a connection and a statement, each at its bound.
-const LONGEST: Duration = Duration::from_secs(20);
+fn longest() -> Duration {
+    patience(Duration::from_secs(20))
+}
 
 fn fault() -> Duration {
     let seconds = std::env::var("COLLOQUY_TEST_FAULT_SECONDS").map(|text| text.parse().unwrap());
@@ -254,6 +257,12 @@ impl World {
         load
     }
 
+    /// How many requests were refused so far.
+    fn refused(&self) -> usize {
+        let seen = self.seen.lock().unwrap();
+        seen.tallies.values().map(|tally| tally.refused).sum()
+    }
+
     /// How many of the things that were answered with success are not there.
     async fn lost(&self, server: &Server) -> Vec<String> {
         let accepted = self.seen.lock().unwrap().accepted.clone();
@@ -266,7 +275,7 @@ impl World {
             let begun = Instant::now();
             let mut status = read().await;
             // What is in the journal alone is not there yet, and says so.
-            while status == StatusCode::SERVICE_UNAVAILABLE && begun.elapsed() < LONGEST {
+            while status == StatusCode::SERVICE_UNAVAILABLE && begun.elapsed() < longest() {
                 sleep(Duration::from_millis(100)).await;
                 status = read().await;
             }
@@ -314,9 +323,14 @@ async fn survive_as(
     let mut load = world.load(&server);
     sleep(Duration::from_millis(500)).await;
     begin(&server).await;
-    let until = Instant::now() + fault();
+    let begun = Instant::now();
     let mut down = false;
-    while Instant::now() < until {
+    // It lasts until requests and the health check have noticed it.
+    let has_passed = |down: bool| {
+        let is_noticed = down && world.refused() > 0;
+        begun.elapsed() >= fault() && (is_noticed || begun.elapsed() >= fault() + longest())
+    };
+    while !has_passed(down) {
         down |= deep(&server).await == StatusCode::SERVICE_UNAVAILABLE;
         sleep(Duration::from_millis(200)).await;
     }
@@ -326,7 +340,7 @@ async fn survive_as(
     for sort in SORTS {
         while !world.once(&server, sort).await {
             let waited = recovered.elapsed();
-            assert!(waited < LONGEST, "{sort:?} does not work again");
+            assert!(waited < longest(), "{sort:?} does not work again");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -338,19 +352,18 @@ async fn survive_as(
         assert!(world.once(&server, Sort::Call).await);
     }
     while deep(&server).await != StatusCode::OK {
-        assert!(recovered.elapsed() < 2 * LONGEST, "the server stays down");
+        assert!(recovered.elapsed() < 2 * longest(), "the server stays down");
         sleep(Duration::from_millis(200)).await;
     }
     {
         let seen = world.seen.lock().unwrap();
         println!("{} s: {:?}", fault().as_secs(), seen.tallies);
         assert!(seen.wrong.is_empty(), "{:#?}", seen.wrong);
-        let refused: usize = seen.tallies.values().map(|tally| tally.refused).sum();
-        assert!(refused > 0, "there was no fault");
         for (sort, tally) in &seen.tallies {
-            assert!(tally.longest < LONGEST, "{sort:?}: {tally:?}");
+            assert!(tally.longest < longest(), "{sort:?}: {tally:?}");
         }
     }
+    assert!(world.refused() > 0, "there was no fault");
     assert!(down, "the health check noticed nothing");
     let lost = world.lost(&server).await;
     assert!(lost.is_empty(), "{} lost: {lost:#?}", lost.len());

@@ -23,7 +23,7 @@ fn fetcher(receiver: &Receiver) -> Fetcher {
 }
 
 const BOUNDS: Bounds = Bounds {
-    time: Duration::from_secs(5),
+    time: Duration::from_secs(60),
     bytes: 100_000,
     redirects: 3,
     https_only: true,

@@ -294,10 +294,7 @@ async fn pages_of_any_origin_may_ask_the_call_routes_and_read_what_has_no_route(
 
 #[tokio::test]
 async fn health_answers_at_once() {
-    let app = TestApp::builder(&TestDatabase::sqlite())
-        .manual_clock()
-        .start()
-        .await;
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
     app.advance(Duration::from_secs(90));
     app.doubles.chat.set_up(false);
     let health = send(app.request(Method::GET, "/health")).await.expect(200);
@@ -313,7 +310,7 @@ async fn deep_health_is_degraded_while_the_reserve_keeps_files_out() {
         return;
     };
     let database = TestDatabase::sqlite_in(disk.path("data"));
-    let app = TestApp::builder(&database).manual_clock().start().await;
+    let app = TestApp::builder(&database).start().await;
     let deep = app.get("", "/health/deep").await.expect(200);
     assert_eq!(deep["status"], "ok", "{deep}");
     assert_eq!(deep["checks"]["disk"]["state"], "up", "{deep}");
@@ -341,7 +338,7 @@ async fn deep_health_is_degraded_while_the_reserve_keeps_files_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deep_health_asks_everything() {
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let app = builder.start().await;
     let deep = send(app.request(Method::GET, "/health/deep"))
         .await

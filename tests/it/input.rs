@@ -11,9 +11,8 @@ use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
     client::now,
-    eventually,
+    eventually, patience,
     process::Server,
-    slowness,
     upstream::Upstream,
 };
 use reqwest::{Body, Method};
@@ -120,7 +119,7 @@ async fn no_template_harms_the_process() {
             let told = ["/field", "/error/field", "/detail/context/field"];
             let told = told.iter().find_map(|place| refused.pointer(place));
             assert_eq!(told, Some(&json!(field)), "{path}: {refused}");
-            assert!(began.elapsed() < Duration::from_secs(5), "{path}");
+            assert!(began.elapsed() < patience(Duration::from_secs(5)), "{path}");
         }
     }
     server.get(&acme.key, "/health").await;
@@ -170,7 +169,7 @@ async fn slow_templates_are_in_nobody_s_way() {
     };
     let (answers, ()) = tokio::join!(slow, others);
     println!("another partner waited {longest:?} at most");
-    let most = Duration::from_secs(3).mul_f64(slowness());
+    let most = patience(Duration::from_secs(3));
     assert!(longest < most, "{longest:?}");
     let answers = answers.concat();
     assert!(answers.contains(&400), "the templates are slow");
@@ -345,6 +344,7 @@ async fn bodies_share_the_room_and_nobody_takes_all_of_it() {
     let (server, acme, quota) = started(&database, |config| {
         config.limits.text_body_bytes = 4 << 20;
         config.limits.body_memory_bytes = 40 << 20;
+        config.http.body_pause_ms = 600_000;
     })
     .await;
     let other = server.partner("other").await;
@@ -357,7 +357,8 @@ async fn bodies_share_the_room_and_nobody_takes_all_of_it() {
     let refused = loop {
         assert!(waiting.len() < 20, "there is always room");
         let mut slow = slow(&server, &quota.key, 4 << 20);
-        let answered = tokio::time::timeout(Duration::from_secs(3), &mut slow.answer).await;
+        let soon = patience(Duration::from_secs(3));
+        let answered = tokio::time::timeout(soon, &mut slow.answer).await;
         match answered {
             Ok(answer) => break answer.unwrap(),
             Err(_) => waiting.push(slow),

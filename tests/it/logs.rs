@@ -10,7 +10,7 @@ use harness::{
     TestDatabase,
     app::{ADMIN_KEY, send},
     client::NativeClient,
-    eventually,
+    eventually, patience,
     process::Server,
     upstream::{Api, Fault, Script, Upstream},
 };
@@ -49,8 +49,9 @@ async fn start(upstream: &Upstream) -> World {
         upstream.offer(config);
         (config.chat.base_url, config.chat.api_key) = (None, None);
         config.log.filter = "info,colloquy=trace".to_owned();
+        let silence = patience(Duration::from_millis(300));
         for model in config.models.values_mut() {
-            model.between_tokens_ms = 300;
+            model.between_tokens_ms = silence.as_millis() as u32;
         }
     })
     .await;
@@ -297,7 +298,7 @@ async fn no_level_shows_what_a_call_says_or_its_tokens() {
     let text = SAID.to_owned();
     client.say(&ClientMessage::Text { text }).await.unwrap();
     client
-        .line(Originator::Bot, Duration::from_secs(10), |text| {
+        .line(Originator::Bot, patience(Duration::from_secs(10)), |text| {
             text.contains(SAID)
         })
         .await
@@ -312,7 +313,7 @@ async fn no_level_shows_what_a_call_says_or_its_tokens() {
         ice_restart: false,
     };
     client.say(&offer).await.unwrap();
-    client.bye(Duration::from_secs(10)).await.unwrap();
+    client.bye(patience(Duration::from_secs(10))).await.unwrap();
     let check = server.request(&partner.key, Method::POST, "/v2/calls/check");
     send(check.json(&json!({"sdp": sdp}))).await.expect(400);
     // The voice library takes a key in the address, too.

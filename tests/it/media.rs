@@ -26,12 +26,15 @@ use harness::{
     TestApp, TestDatabase,
     app::TestPartner,
     client::{ClientOptions, NativeClient, Speech, Stack, now},
+    patience,
     upstream::{Api, Script, Upstream},
 };
 use serde_json::{Value, json};
 
 /// More than anything here takes unless it is broken.
-const SOON: Duration = Duration::from_secs(8);
+fn soon() -> Duration {
+    patience(Duration::from_secs(8))
+}
 
 /// What the transcriber hears, whatever is said.
 const HEARD: &str = "go forward ten meters";
@@ -76,6 +79,7 @@ impl Stage {
         change(&mut scripted);
         let scripted_providers = providers::from_config(&scripted).unwrap();
         let builder = TestApp::builder(&TestDatabase::sqlite())
+            .real_time()
             .providers(scripted_providers)
             .config(|config| {
                 config.calls = scripted.calls;
@@ -126,9 +130,9 @@ impl Stage {
         let (_, client) = self.join().await;
         let speech = Speech::go_forward_trimmed().unwrap();
         let spoken = client.speak(&speech).await.unwrap();
-        let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
+        let reply = client.reply_audio(spoken.ended, soon()).await.unwrap();
         client
-            .line(Originator::User, SOON, |text| text == HEARD)
+            .line(Originator::User, soon(), |text| text == HEARD)
             .await
             .unwrap();
         reply.at.duration_since(spoken.ended)
@@ -151,7 +155,7 @@ impl Stage {
 
     /// Waits until the call is in this state.
     async fn reaches(&self, call: &Made, state: &str) -> Value {
-        let deadline = now() + SOON;
+        let deadline = now() + soon();
         loop {
             let status = self.status(call).await;
             if status["state"] == state {
@@ -185,11 +189,11 @@ impl Stage {
 async fn converse(client: &NativeClient) {
     let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
     client
-        .line(Originator::User, SOON, |text| text == HEARD)
+        .line(Originator::User, soon(), |text| text == HEARD)
         .await
         .unwrap();
     assert!(
-        client.reply_audio(spoken.ended, SOON).await.is_some(),
+        client.reply_audio(spoken.ended, soon()).await.is_some(),
         "no reply was audible"
     );
 }

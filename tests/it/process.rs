@@ -13,7 +13,7 @@ use std::{
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, send},
-    eventually,
+    eventually, patience,
     process::{Server, command, run, run_ok},
 };
 use reqwest::Method;
@@ -281,7 +281,7 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
             wanted.retain(|(what, command)| !(line.contains(what) && line.contains(command)));
         }
     };
-    let told = tokio::time::timeout(Duration::from_secs(20), told).await;
+    let told = tokio::time::timeout(patience(Duration::from_secs(20)), told).await;
     assert!(told.is_ok(), "not told: {wanted:?}");
     let again = UdpSocket::bind(("0.0.0.0", udp_port.expect("the port of media is told")));
     assert_eq!(again.unwrap_err().kind(), ErrorKind::AddrInUse);
@@ -444,6 +444,6 @@ async fn a_signal_ends_a_server_that_waits_for_its_database() {
         .arg(pid.to_string())
         .status();
     assert!(sent.unwrap().success());
-    let ended = tokio::time::timeout(Duration::from_secs(30), server.wait()).await;
+    let ended = tokio::time::timeout(patience(Duration::from_secs(30)), server.wait()).await;
     assert_eq!(ended.expect("it ends").unwrap().code(), Some(0));
 }

@@ -21,18 +21,21 @@ use colloquy::{Config, providers};
 use harness::{
     TestApp, TestDatabase,
     app::{TestPartner, send},
+    patience,
     upstream::{Api, Upstream},
 };
 use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
 /// How long a provider may be silent in these tests.
-const PATIENCE: Duration = Duration::from_millis(2_000);
+fn limit() -> Duration {
+    patience(Duration::from_secs(2))
+}
 
 /// A server with the embedded synthesizer, and a partner.
 async fn embedded() -> (TestApp, TestPartner) {
     let mut config = Config::default();
-    config.calls.provider_timeout_ms = 20_000;
+    config.calls.provider_timeout_ms = 10 * limit().as_millis() as u32;
     let providers = providers::from_config(&config).unwrap();
     let builder = TestApp::builder(&TestDatabase::sqlite()).providers(providers);
     let app = builder.start().await;
@@ -45,7 +48,7 @@ async fn remote(change: impl FnOnce(&mut Config)) -> (TestApp, TestPartner, Upst
     let upstream = Upstream::start().await;
     let mut config = Config::default();
     upstream.configure(&mut config);
-    config.calls.provider_timeout_ms = PATIENCE.as_millis() as u32;
+    config.calls.provider_timeout_ms = limit().as_millis() as u32;
     change(&mut config);
     let providers = providers::from_config(&config).unwrap();
     let app = TestApp::builder(&TestDatabase::sqlite())

@@ -20,6 +20,7 @@ use futures_util::StreamExt as _;
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::Answer,
+    patience, until,
     upstream::{Api, Recorded, Upstream},
 };
 use reqwest::{Method, Response};
@@ -113,14 +114,11 @@ impl Text {
     /// The usage of a quota, once this many requests were settled.
     async fn usage(&self, quota: &str, requests: u64) -> Value {
         let path = format!("/api/quotas/acme/{quota}/usage?group_by=model");
-        for _ in 0..200 {
-            let report = self.app.get(&self.partner, &path).await.expect(200);
-            if report["total"]["requests"] == requests {
-                return report;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the usage of {requests} requests was not settled");
+        let settled = |report: &Value| report["total"]["requests"] == requests;
+        until("the usage is settled", settled, async || {
+            self.app.get(&self.partner, &path).await.expect(200)
+        })
+        .await
     }
 }
 

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_bodies_are_taken_or_refused_with_their_paths() {
+    fn fuzzed_bodies_are_taken_or_refused_with_their_paths() {
         fuzz(
             &[body().to_string().into_bytes()],
             |bytes| match Input::parse(bytes) {

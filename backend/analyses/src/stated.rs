@@ -442,7 +442,8 @@ mod tests {
             let began = colloquy_base::clock::runtime_now();
             profile(&fields, &[&said]);
             let took = began.elapsed();
-            assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+            let most = support::patience(std::time::Duration::from_secs(20));
+            assert!(took < most, "{took:?}");
         }
     }
 

@@ -487,7 +487,7 @@ fn kinds_that_are_not_decoded_are_named() {
 
 /// Bytes of a file are changed: four tell where and to what.
 #[test]
-fn changed_files_are_refused_or_give_no_more_than_was_asked_for() {
+fn fuzzed_files_are_refused_or_give_no_more_than_was_asked_for() {
     let seconds = ["-t", "1"];
     let films = ["pcm_s16le", "libmp3lame"].map(|codec| (Container::Avi, film("a.avi", 1, codec)));
     let sounds = [

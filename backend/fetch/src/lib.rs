@@ -402,7 +402,7 @@ mod tests {
             body: Bytes::new(),
         };
         let bounds = Bounds {
-            time: Duration::from_secs(5),
+            time: Duration::from_secs(60),
             bytes: 10,
             redirects: 0,
             https_only: false,

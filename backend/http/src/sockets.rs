@@ -70,7 +70,7 @@ mod tests {
         largest_in: 1_000,
         largest_out: 1_000,
     };
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(60);
     /// The smallest buffers that the system gives a connection, about.
     const SMALL_BYTES: u32 = 4_096;
     const PING: u8 = 0x89;

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_malformed_are_errors() {
+    fn fuzzed_settings_are_errors() {
         let good = SETTINGS;
         let load = |settings: &str| {
             let loaded = Piper::load(&Rten::new(), vec![1, 2, 3], settings.as_bytes());

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_the_runtime_panic() {
+    fn no_fuzzed_file_makes_the_runtime_panic() {
         let runtime = Rten::new();
         colloquy_fuzz::fuzz(&[doubling()], |file| match runtime.load(file.to_vec()) {
             Ok(_) => "a network".to_owned(),

@@ -133,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn detection_and_words_have_one_limit_and_a_late_language_is_the_one_before() {
         let ears = Ears::default();
-        let languages = DetectedLanguages::new(Duration::from_millis(20));
+        let languages = DetectedLanguages::new(Duration::from_millis(200));
         let words = async || {
             let claim = Claim::new(Priority::Call, "acme");
             let words = languages.words(&ears, vec![8_000; 1_600], claim).await;

@@ -422,7 +422,7 @@ mod tests {
     use colloquy_fuzz::fuzz;
 
     #[test]
-    fn changed_bodies_are_taken_within_the_limits_or_refused_with_a_field() {
+    fn fuzzed_bodies_are_taken_within_the_limits_or_refused_with_a_field() {
         let messages = json!([
             {"id": "p", "originator": "bot", "text": "Grüße 👋🏽", "is_processed": true},
             {"id": "t", "type": "text", "text": "Hello", "is_processed": false},

@@ -355,7 +355,7 @@ mod tests {
         drop(launcher);
         // The pipe ends with the last process that has it.
         let mut rest = Vec::new();
-        let ended = timeout(Duration::from_secs(10), output.read_to_end(&mut rest)).await;
+        let ended = timeout(Duration::from_secs(60), output.read_to_end(&mut rest)).await;
         assert!(ended.is_ok(), "it runs on");
     }
 

@@ -5,7 +5,7 @@ use super::*;
 const LIMITS: Limits = Limits {
     memory_bytes: 512 * 1024 * 1024,
     cpu_seconds: 10,
-    time: Duration::from_secs(10),
+    time: Duration::from_secs(60),
     output_bytes: 1_000,
 };
 

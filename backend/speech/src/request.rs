@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_bodies_are_taken_within_the_limits_or_refused_with_their_fields() {
+    fn fuzzed_bodies_are_taken_within_the_limits_or_refused_with_their_fields() {
         let all = json!({
             "model": "tts", "voice": "en", "input": "Grüße 👋🏽", "language": "zh-cn", "response_format": "opus",
             "speed": 1.25,

@@ -458,7 +458,7 @@ mod tests {
     /// The pool of a database at this port of the machine, which waits for a moment.
     fn at(port: u16) -> Pool {
         let url = format!("postgres://user:hidden@127.0.0.1:{port}/colloquy");
-        Pool::lazy(&url, 1, "here".into(), Duration::from_millis(50)).unwrap()
+        Pool::lazy(&url, 1, "here".into(), Duration::from_secs(1)).unwrap()
     }
 
     #[tokio::test]

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_bodies_are_taken_or_refused_with_their_fields() {
+    fn fuzzed_bodies_are_taken_or_refused_with_their_fields() {
         let seed = br#"{"audio_url": "https://example.com/a.mp3", "language_code": "en_uk", "language_auto": false,
             "filler_words": true, "format_text": false, "boosted_words": ["Colloquy", "Gr\u00fc\u00dfe"]}"#;
         let read = |fields: &Map<String, Value>| {

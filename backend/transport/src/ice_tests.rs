@@ -239,7 +239,7 @@ fn a_restart_takes_new_passwords_and_keeps_the_path_until_the_next() {
 }
 
 #[test]
-fn garbage_is_refused() {
+fn fuzzed_garbage_is_refused() {
     let now = SystemClock.instant();
     let seeds = [request(true), request(false)];
     colloquy_fuzz::fuzz(&seeds, |bytes| {

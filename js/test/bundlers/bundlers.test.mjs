@@ -15,6 +15,7 @@ import * as vite from "vite";
 import * as vite7 from "vite-7";
 import * as viteOldest from "vite-oldest";
 
+import { SLOWNESS, scaled } from "../../../tests/browser/stage/waiting.mjs";
 import { STRICT, files, goodCall, inBrowsers, page, visit } from "../browser.mjs";
 import { copyFiles, esbuildBuild, rollupBuild, viteBuild, viteOptions, webpackBuild } from "./builds.mjs";
 
@@ -125,7 +126,7 @@ for (const [what, allow, expected] of [
     const framed = files([out], { pages: mainPage });
     const handler = (request, response) => {
       const { port } = request.socket.address();
-      const pages = { "/index.html": `<!doctype html><iframe src="http://127.0.0.1:${port}/"${allow}></iframe>` };
+      const pages = { "/index.html": `<!doctype html><iframe src="http://127.0.0.1:${port}/?slowness=${SLOWNESS}"${allow}></iframe>` };
       const framing = files([], { pages, policy: "default-src 'none'; frame-src http://127.0.0.1:*" });
       return (request.headers.host.startsWith("localhost") ? framing : framed)(request, response);
     };
@@ -133,7 +134,7 @@ for (const [what, allow, expected] of [
   });
 }
 
-test("Next.js renders on the server and makes calls", { ...inBrowsers, timeout: 300_000 }, async (t) => {
+test("Next.js renders on the server and makes calls", { ...inBrowsers, timeout: scaled(300_000) }, async (t) => {
   const app = join(here, "next");
   const next = join(here, "node_modules", "next", "dist", "bin", "next");
   const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NODE_ENV: "production" };

@@ -8,9 +8,10 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 import {
-  administration, createCharacter, createPartner, createPublishableKey, createServerKey, ready,
+  administration, createCharacter, createPartner, createPublishableKey, createServerKey,
 } from "../../../examples/prepare.mjs";
 import { freePort, Program } from "./programs.mjs";
+import { scaled, until } from "./waiting.mjs";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const BINARY = path.join(process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target"), "debug/colloquy");
@@ -52,6 +53,9 @@ export const WITH_MODELS = { COLLOQUY_MODELS_DIR: talkFolder() };
 /** The same for scenes in which it does not matter who answers: a voice that takes nothing of the machine. */
 export const WITH_EARS = { ...WITH_MODELS, COLLOQUY_SYNTHESIZER_MODEL: "espeak-ng" };
 
+/** How long a backend takes to start at most: it measures its models. */
+const START_PATIENCE_MS = 60_000;
+
 export class Backend {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));
 
@@ -69,6 +73,8 @@ export class Backend {
       COLLOQUY_HTTP_LISTEN: `127.0.0.1:${port}`,
       COLLOQUY_HTTP_LAME_DUCK_SECONDS: "0",
       COLLOQUY_HTTP_DRAIN_SECONDS: "1",
+      // A page that is gone without a word is given up later than a test waits for the end of its call, on a slow machine, too.
+      COLLOQUY_CALLS_RECONNECT_SECONDS: String(scaled(30)),
       COLLOQUY_STORE_DIR: path.join(folder, "data"),
       COLLOQUY_ADMIN_KEY: adminKey,
       // The report of a failed test has room for what happened in calls, not for each request.
@@ -82,7 +88,7 @@ export class Backend {
       ...settings,
     });
     try {
-      await ready(backend.url, () => backend.program.running).catch((error) => {
+      await backend.#answers().catch((error) => {
         throw new Error(`${error.message}: ${BINARY}\n${backend.program.tail()}`);
       });
       backend.admin = administration(backend.url, adminKey);
@@ -98,6 +104,15 @@ export class Backend {
       throw error;
     }
     return backend;
+  }
+
+  /** Waits until the program answers, as long as it runs. */
+  #answers() {
+    return until("the backend answers", async () => {
+      if (!this.program.running) throw new Error("the backend ended");
+      const answer = await fetch(`${this.url}/health`).catch(() => null);
+      return answer?.ok;
+    }, { withinMs: START_PATIENCE_MS, everyMs: 50 });
   }
 
   publishableKey(origin) {

@@ -9,11 +9,24 @@ import { Builder, Browser } from "selenium-webdriver";
 import chrome from "selenium-webdriver/chrome.js";
 import firefox from "selenium-webdriver/firefox.js";
 
+import { scaled } from "./waiting.mjs";
+
 process.env.SE_OFFLINE = "true";
 process.env.SE_AVOID_STATS = "true";
 
-/** The browsers to test in; `BROWSER=chromium` restricts them to one. */
-export const BROWSERS = process.env.BROWSER ? [process.env.BROWSER] : ["chromium", "firefox"];
+const ALL = ["chromium", "firefox"];
+
+/**
+ * The browsers to test in; `BROWSER=chromium` restricts them to one. Systems name the program there that opens links, which restricts
+ * nothing.
+ */
+export const BROWSERS = ALL.includes(process.env.BROWSER) ? [process.env.BROWSER] : ALL;
+
+/** The browsers that are left out. */
+export const LEFT_OUT = ALL.filter((browser) => !BROWSERS.includes(browser));
+
+/** How long a script in a page may take unless a test says so. */
+const SCRIPT_MS = 30_000;
 
 /**
  * Opens a browser.
@@ -28,7 +41,9 @@ export const BROWSERS = process.env.BROWSER ? [process.env.BROWSER] : ["chromium
  * @param {boolean} [options.dark] - Whether the visitor prefers dark pages.
  */
 export async function openBrowser(name, options = {}) {
-  return name === "firefox" ? openFirefox(options) : openChromium(options);
+  const browser = await (name === "firefox" ? openFirefox(options) : openChromium(options));
+  await browser.driver.manage().setTimeouts({ script: scaled(SCRIPT_MS) });
+  return browser;
 }
 
 async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, asking, dark }) {

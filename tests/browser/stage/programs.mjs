@@ -3,6 +3,8 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 
+import { scaled } from "./waiting.mjs";
+
 const KEPT_LINES = 400;
 
 /** ANSI escape sequences that style text. */
@@ -66,7 +68,7 @@ export class Program {
   async stop(signal = "SIGTERM", patienceMs = 5_000) {
     if (!this.running) return this.ended;
     this.child.kill(signal);
-    const force = setTimeout(() => this.child.kill("SIGKILL"), patienceMs);
+    const force = setTimeout(() => this.child.kill("SIGKILL"), scaled(patienceMs));
     const end = await this.ended;
     clearTimeout(force);
     return end;

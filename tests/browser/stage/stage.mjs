@@ -10,15 +10,18 @@ import { after, before, describe, test } from "node:test";
 import { createCallAtBackend, customerServer } from "../../../examples/server.mjs";
 import { webhookReceiver } from "../../../examples/webhook.mjs";
 import { Backend, PARTNER, WITH_EARS, WITH_MODELS } from "./backend.mjs";
-import { BROWSERS, BrowserPool } from "./browsers.mjs";
+import { BROWSERS, BrowserPool, LEFT_OUT } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { watchMachine } from "./machine.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeNoise, writeSpeech } from "./speech.mjs";
-import { SLOWNESS, within } from "./waiting.mjs";
+import { scaled, within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 180_000;
+
+/** Whether a scene that fails is played once more; `COLLOQUY_TEST_RETRIES=0` lets it fail at once. */
+const PLAYS_AGAIN = process.env.COLLOQUY_TEST_RETRIES !== "0";
 
 const scenes = [];
 const shared = {};
@@ -36,7 +39,7 @@ const shared = {};
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, in neither browser.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
- * @param {number} [options.patienceMs] - How long it may take where it does much more than others.
+ * @param {number} [options.patienceMs] - How long it may take where it does much more than others, on a machine of ordinary speed.
  * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
@@ -59,6 +62,7 @@ export function scene(name, options, play) {
  */
 export function playScenes() {
   if (scenes.length === 0) return;
+  if (LEFT_OUT.length > 0) remark(`browser: BROWSER is ${BROWSERS}: nothing was played in ${LEFT_OUT}`);
   before(async () => {
     shared.folder = mkdtempSync(path.join(tmpdir(), "colloquy-stage-"));
     shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
@@ -92,7 +96,7 @@ export function playScenes() {
 
 /**
  * Plays scenes in a browser, one after the other, with a sound card of their own. Sound, browsers and this machine run in real time, so a
- * scene that fails is played once more; the end of the run names it.
+ * scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
  */
 function playIn(browser, played) {
   describe(browser, { concurrency: 1 }, () => {
@@ -104,6 +108,7 @@ function playIn(browser, played) {
         try {
           await perform(new Stage(browser, own), each);
         } catch (error) {
+          if (!PLAYS_AGAIN) throw error;
           const twice = `browser: played twice, since it failed once: ${each.name}, in ${browser}`;
           console.log(`${twice}: ${error.message}`);
           remark(twice);
@@ -134,7 +139,7 @@ async function close(own) {
 async function perform(stage, { name, options, play }) {
   const pressure = watchMachine();
   try {
-    await within(SLOWNESS * (options.patienceMs ?? PATIENCE_MS), name, stage.open(options).then(() => play(stage)));
+    await within(options.patienceMs ?? PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
     assert.deepEqual(await stage.page.uncaught(), [], "nobody in the page caught this");
   } catch (error) {
     stage.failed = true;
@@ -162,7 +167,7 @@ export class Stage {
   }
 
   async open(options) {
-    const { character = "quiet", timeLimitSeconds = 60, models, ears } = options;
+    const { character = "quiet", timeLimitSeconds = scaled(60), models, ears } = options;
     this.sound = options.sound ? await SoundCard.open() : this.#own.sound;
     const common = models ? shared.withModels : ears ? shared.withEars : shared.backend;
     const own = typeof options.backend === "function" ? options.backend(this.browserName) : options.backend;

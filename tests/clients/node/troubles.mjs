@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import OpenAI from "openai";
 
-import { CHAT, MODELS, RESPONSES, all, asked, client, gone, script, test, throws } from "./world.mjs";
+import { CHAT, MODELS, RESPONSES, SLOWNESS, all, asked, client, gone, script, test, throws } from "./world.mjs";
 
 const messages = [{ role: "user", content: "Hello" }];
 const chat = (it, more = {}, options) => it.chat.completions.create({ model: CHAT, messages, ...more }, options);
@@ -76,7 +76,8 @@ test("retries", async () => {
 test("time-out", async () => {
   for (const [model, ask] of pairs) {
     await script(model, { fault: { stall: { after: 0 } } });
-    await throws(OpenAI.APIConnectionTimeoutError, () => ask(client({ timeout: 300 })));
+    // Long enough for the request to get to the model.
+    await throws(OpenAI.APIConnectionTimeoutError, () => ask(client({ timeout: Math.ceil(300 * SLOWNESS) })));
     await gone(model);
   }
   const nobody = new OpenAI({ baseURL: "http://127.0.0.1:9/v3", apiKey: "x", maxRetries: 0 });
@@ -101,17 +102,18 @@ test("failure in the middle", async () => {
 test("cancelling", async () => {
   for (const model of MODELS) {
     for (const ask of [chat, respond]) {
-      await script(model, { text: "word ".repeat(200), between_delay_ms: 20 });
+      // More than is said until the model knows that nobody listens.
+      await script(model, { text: "word ".repeat(1_000 * SLOWNESS), between_delay_ms: 20 });
       let count = 0;
       for await (const _ of await ask(client(), { model, stream: true })) {
         count += 1;
         if (count === 6) break;
       }
       await gone(model);
-      // With a signal, before there is an answer.
+      // With a signal, when the model has been asked and before there is an answer.
       await script(model, { fault: { stall: { after: 0 } } });
       const stop = new AbortController();
-      setTimeout(() => stop.abort(), 200);
+      setTimeout(() => stop.abort(), 200 * SLOWNESS);
       await throws(OpenAI.APIUserAbortError, () => ask(client(), { model }, { signal: stop.signal }));
       await gone(model);
     }

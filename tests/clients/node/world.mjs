@@ -5,6 +5,10 @@ import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { VERSION } from "openai/version";
 
+import { SLOWNESS } from "../../browser/stage/waiting.mjs";
+
+export { SLOWNESS };
+
 const WORLD = JSON.parse(process.argv[2]);
 export const CHAT = "scripted-chat";
 export const RESPONSES = "scripted-responses";
@@ -58,9 +62,9 @@ export async function throws(kind, call) {
   assert.fail(`no ${kind.name} was thrown`);
 }
 
-/** The last request for a model ends because its client went away. */
+/** The last request for a model ends because its client went away, within ten seconds on a machine of ordinary speed. */
 export async function gone(model) {
-  for (let tries = 0; tries < 200; tries += 1) {
+  for (let tries = 0; tries < 1_000 * SLOWNESS; tries += 1) {
     const { end } = (await asked(model)).at(-1);
     if (end) return assert.equal(end, "disconnected", model);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -4,7 +4,7 @@ import time
 
 import openai
 
-from world import API, CHAT, MODELS, RESPONSES, asked, case, client, equal, raises, script
+from world import API, CHAT, MODELS, RESPONSES, SLOWNESS, asked, case, client, equal, raises, script
 
 # The kinds of error of the public APIs.
 TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -86,7 +86,8 @@ def retries():
 def time_out():
     for model, ask in ((CHAT, chat), (RESPONSES, respond)):
         script(model, fault={"stall": {"after": 0}})
-        raises(openai.APITimeoutError, lambda: ask(client(timeout=0.3), model))
+        # Long enough for the request to get to the model.
+        raises(openai.APITimeoutError, lambda: ask(client(timeout=0.3 * SLOWNESS), model))
         gone(model)
     raises(openai.APIConnectionError, lambda: chat(openai.OpenAI(base_url="http://127.0.0.1:9/v3", api_key="x", max_retries=0)))
 
@@ -111,7 +112,8 @@ def failure_in_the_middle():
 def cancelling():
     for model in MODELS:
         for ask in (chat, respond):
-            script(model, text="word " * 200, between_delay_ms=20)
+            # More than is said until the model knows that nobody listens.
+            script(model, text="word " * int(1_000 * SLOWNESS), between_delay_ms=20)
             with ask(client(), model, stream=True) as stream:
                 for _, _ in zip(range(6), stream):
                     pass
@@ -119,8 +121,8 @@ def cancelling():
 
 
 def gone(model):
-    """The last request for a model ends because its client went away."""
-    for _ in range(200):
+    """The last request for a model ends because its client went away, within ten seconds on a machine of ordinary speed."""
+    for _ in range(int(1_000 * SLOWNESS)):
         if asked(model)[-1]["end"]:
             return equal(asked(model)[-1]["end"], "disconnected", API[model])
         time.sleep(0.01)

@@ -1,6 +1,7 @@
 """The server and the scripted upstream, as the test that starts this tells of them, and the runner of the cases."""
 
 import json
+import os
 import sys
 import time
 import traceback
@@ -14,6 +15,9 @@ CHAT, RESPONSES = "scripted-chat", "scripted-responses"
 MODELS = (CHAT, RESPONSES)
 # The API of the upstream that has a model.
 API = {CHAT: "chat", RESPONSES: "responses"}
+
+# How many times longer this machine takes than the one that deadlines are made for (`tests/run` measures it).
+SLOWNESS = max(1.0, float(os.environ.get("COLLOQUY_TEST_SLOWNESS") or 1))
 
 CASES = []
 CLIENTS = {}

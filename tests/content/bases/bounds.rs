@@ -2,7 +2,7 @@
 
 use colloquy::clock::{Clock as _, SystemClock};
 use futures_util::future::join_all;
-use harness::{TestDatabase, app::streamed};
+use harness::{TestDatabase, app::streamed, patience};
 
 use super::*;
 
@@ -19,7 +19,12 @@ async fn bring(server: &Server, key: &str, name: &str, mebibytes: usize) -> Answ
         let form = fields(&[("type", "file"), ("folder", "texts")]);
         let form = form.part("file", pretended(name, mebibytes));
         let request = server.request(key, Method::POST, &format!("/api/documents/{BASE}"));
-        let answer = send(request.timeout(Duration::from_secs(100)).multipart(form)).await;
+        let answer = send(
+            request
+                .timeout(patience(Duration::from_secs(100)))
+                .multipart(form),
+        )
+        .await;
         if answer.status != 503 {
             return answer;
         }

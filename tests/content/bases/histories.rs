@@ -14,6 +14,7 @@ use colloquy::{clock::ManualClock, store::Store};
 use harness::{
     TestDatabase,
     app::{ADMIN_KEY, client},
+    by_length,
     upstream::{Api, Fault, Script, Upstream},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -881,12 +882,14 @@ fn limits(budget: &Value) -> [Option<u64>; 3] {
     })
 }
 
-/// A test for each seed.
+/// A test for each seed; a nightly run goes on with other seeds.
 macro_rules! histories {
     ($database:expr, $($name:ident: $seed:expr),* $(,)?) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
-            History::start($seed, $database).await.run().await;
+            for round in 0..by_length(1, 5) {
+                History::start($seed + 100 * round, $database).await.run().await;
+            }
         })*
     };
 }

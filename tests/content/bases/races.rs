@@ -1,7 +1,7 @@
 //! What people do while a document is being worked on is kept, and what cannot be worked on holds nothing else up.
 
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase, eventually, patience,
     upstream::{Api, Fault, Script, Upstream},
 };
 
@@ -84,7 +84,7 @@ async fn files_that_are_all_away_are_waited_for() {
     fs::remove_dir_all(folder.join("index")).unwrap();
     fs::rename(&files, &aside).unwrap();
     let app = start(&database).await;
-    sleep(Duration::from_secs(1)).await;
+    sleep(patience(Duration::from_secs(1))).await;
     // An index that cannot be made finds nothing, which is not what the base has.
     search_answer(&app, key, "lions").await.expect(503);
     let waits = document(&app, key, &lions).await;
@@ -155,7 +155,10 @@ async fn a_file_that_is_damaged_under_a_server_degrades_it() {
         damaged += 1;
     }
     assert!(damaged > 0);
+    // An index that was damaged is noticed by a search two seconds after the last look.
+    let later = || app.advance(Duration::from_secs(3));
     eventually("the server is degraded", async || {
+        later();
         let _ = search_answer(&app, key, "lions").await;
         index_state().await == "degraded"
     })
@@ -166,6 +169,7 @@ async fn a_file_that_is_damaged_under_a_server_degrades_it() {
     }
     fs::rename(&aside, &files).unwrap();
     eventually("the index is made anew", async || {
+        later();
         let answer = search_answer(&app, key, "lions").await;
         answer.status == 200 && index_state().await == "up"
     })
@@ -261,7 +265,7 @@ async fn final_content_that_comes_while_a_model_rewrites_remains() {
     let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
         upstream.offer(config);
         config.rewriting.model = Some("scripted-chat".to_owned());
-        config.rewriting.section_ms = 1_500;
+        config.rewriting.section_ms = patience(Duration::from_secs(2)).as_millis() as u32;
     });
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
@@ -272,9 +276,8 @@ async fn final_content_that_comes_while_a_model_rewrites_remains() {
     ] {
         let asked = || upstream.requests(Api::Chat).len();
         let before = asked();
-        let script =
-            Script::fault(fault.clone()).delayed(Duration::from_millis(800), Duration::ZERO);
-        upstream.script(Api::Chat, script);
+        upstream.script(Api::Chat, Script::fault(fault.clone()));
+        let held = upstream.hold(Api::Chat);
         let form = fields(&[
             ("type", "file"),
             ("folder", "texts"),
@@ -289,6 +292,7 @@ async fn final_content_that_comes_while_a_model_rewrites_remains() {
         put(&app, key, &content, &[("content", "By hand.")])
             .await
             .expect(200);
+        drop(held);
         eventually("the answer came", async || {
             let sql = "SELECT COUNT(*) FROM work WHERE kind = 'bases.rewrite' AND state IN ('queued', 'running')";
             app.app.store.db().fetch_count(sql).await.unwrap() == 0
@@ -338,8 +342,8 @@ async fn another_model_takes_over_though_a_document_fails() {
 
     // Whichever comes second fails after the first is done.
     upstream.script(Api::Embeddings, Script::default());
-    let slow =
-        Script::fault(Fault::Status(400)).delayed(Duration::from_millis(700), Duration::ZERO);
+    let delay = patience(Duration::from_millis(1_500));
+    let slow = Script::fault(Fault::Status(400)).delayed(delay, Duration::ZERO);
     upstream.script(Api::Embeddings, slow);
     let app = start_with(&database, &upstream, "second").await;
     eventually("the base has changed over", async || {
@@ -440,11 +444,13 @@ async fn another_model_takes_over_when_what_it_lacks_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forced_embedding_goes_on_where_it_was() {
     let upstream = Upstream::start().await;
-    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
-        upstream.embed(config, "scripted-embedder");
-        config.embedder.max_texts = 1;
-        config.embedder.max_tokens = 16;
-    });
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .real_time()
+        .config(|config| {
+            upstream.embed(config, "scripted-embedder");
+            config.embedder.max_texts = 1;
+            config.embedder.max_tokens = 16;
+        });
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();

@@ -1,12 +1,15 @@
 //! A server that is killed again and again: what the models were asked, what the ledger counted and what became of the documents say the same.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Instant,
+};
 
 use colloquy::store::Store;
 use harness::{
     TestDatabase,
     app::ADMIN_KEY,
-    eventually,
+    eventually, patience,
     upstream::{Api, INPUT_TOKENS, Script, Upstream, output_tokens},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -19,7 +22,7 @@ use super::{
 const LIMITS: &str = "/api/knowledgebases/acme/manual/limits";
 const SECTIONS: usize = 3;
 const ANSWER: &str = "# Stable\n\nThe animals sleep there.";
-/// How long a server may take to come to a moment in which it is to be killed.
+/// How long a server may take to come to a moment in which it is to be killed, on a machine of ordinary speed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The moment in which a server is killed.
@@ -138,12 +141,13 @@ impl Killed {
             }
         };
         // Perhaps there is nothing of the kind left to be done.
-        let _ = tokio::time::timeout(PATIENCE, come).await;
+        let _ = tokio::time::timeout(patience(PATIENCE), come).await;
     }
 
     /// Waits until each document is ready; what failed since its process was killed is asked for again.
     async fn finish(&mut self, server: &Server) {
-        for _ in 0..600 {
+        let begun = Instant::now();
+        while begun.elapsed() < patience(Duration::from_secs(90)) {
             let documents = self.documents(server).await;
             if documents.iter().all(|it| it["status"] == "ready") {
                 return;

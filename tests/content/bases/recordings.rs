@@ -265,7 +265,7 @@ async fn a_recording_goes_on_where_its_process_was_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recording_says_that_its_transcriber_is_not_there_and_fails_within_a_minute() {
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let app = heard_by_nobody(builder).start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -292,7 +292,7 @@ async fn a_recording_says_that_its_transcriber_is_not_there_and_fails_within_a_m
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_to_get_a_recording_are_none_to_hear_it() {
     let (origin, _site) = site().await;
-    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let builder = builder.config(|config| config.fetch.allow_private = true);
     let app = heard_by_nobody(builder).start().await;
     let acme = furnished(&app).await;
@@ -308,7 +308,7 @@ async fn attempts_to_get_a_recording_are_none_to_hear_it() {
 async fn a_recording_keeps_the_reason_while_its_transcriber_is_asked_again() {
     let upstream = Upstream::start().await;
     upstream.set_default(Api::Transcription, Script::fault(Fault::Status(500)));
-    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()).real_time());
     let app = app.start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();

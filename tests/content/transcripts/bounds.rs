@@ -1,7 +1,7 @@
 //! What recordings cost the server, in memory of the real process.
 
 use futures_util::future::join_all;
-use harness::{app::streamed, process::Server};
+use harness::{app::streamed, patience, process::Server};
 
 use super::*;
 
@@ -17,7 +17,12 @@ pub(super) fn long(minutes: usize) -> Vec<u8> {
 
 pub(super) async fn post(server: &Server, key: &str, form: Form) -> Answer {
     let request = server.request(key, Method::POST, PATH);
-    send(request.timeout(Duration::from_secs(100)).multipart(form)).await
+    send(
+        request
+            .timeout(patience(Duration::from_secs(100)))
+            .multipart(form),
+    )
+    .await
 }
 
 pub(super) async fn read_ended(server: &Server, key: &str, made: &Value) -> Value {

@@ -1,21 +1,27 @@
 //! Processes that die in the middle of splitting and embedding.
 
+use std::time::Instant;
+
 use harness::{by_length, process::Server};
 
 use super::*;
 
 pub(super) async fn processed_by(server: &Server, key: &str, voice: &str) -> Value {
-    let mut read = Value::Null;
-    for _ in 0..900 {
-        read = server.get(key, &path(voice)).await;
+    let begun = Instant::now();
+    loop {
+        let read = server.get(key, &path(voice)).await;
         let status = &read["status"];
         if status["splitting"] != "in_progress" && status["embedding"] != "in_progress" {
             return read;
         }
+        let waited = begun.elapsed();
+        assert!(
+            waited < patience(Duration::from_secs(135)),
+            "it does not end: {read}"
+        );
         // A key may ask ten times a second.
         sleep(Duration::from_millis(150)).await;
     }
-    panic!("it did not end: {read}");
 }
 
 /// Voices at once, killed at every stage: each ends as it should, no sample is there twice, and nothing is left over.

@@ -27,6 +27,7 @@ async fn a_worker_makes_something_of_the_samples() {
     let worker = VoiceWorkers::start().await;
     let database = TestDatabase::sqlite();
     let app = builder(&database)
+        .real_time()
         .config(|config| worker.offer(config))
         .start()
         .await;
@@ -111,7 +112,7 @@ async fn a_worker_makes_something_of_the_samples() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_fails_is_asked_again() {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite())).await;
+    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite()).real_time()).await;
     for (method, status) in [("GET", 503), ("PUT", 500), ("POST", 429), ("GET", 502)] {
         worker.fail(method, status);
     }
@@ -126,7 +127,7 @@ async fn a_worker_that_fails_is_asked_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_cannot_be_reached_is_given_up_within_a_minute() {
-    let app = builder(&TestDatabase::sqlite()).manual_clock();
+    let app = builder(&TestDatabase::sqlite());
     let app = app.config(|config| {
         config.voice_worker.base_url = Some("http://127.0.0.1:1/".parse().unwrap());
     });
@@ -151,7 +152,7 @@ async fn a_worker_that_cannot_be_reached_is_given_up_within_a_minute() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_worker_refuses_has_failed() {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite())).await;
+    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite()).real_time()).await;
     worker.fail("PUT", 400);
     let voice = embed(&app, &acme.key, &[]).await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
@@ -179,7 +180,10 @@ async fn what_a_worker_refuses_has_failed() {
 async fn a_job_that_is_lost_is_given_again_and_one_that_never_ends_fails() {
     let worker = VoiceWorkers::start().await;
     let database = TestDatabase::sqlite();
-    let impatient = builder(&database).config(|config| config.voice_worker.seconds = 8);
+    let seconds = patience(Duration::from_secs(8)).as_secs() as u32;
+    let impatient = builder(&database)
+        .real_time()
+        .config(|config| config.voice_worker.seconds = seconds);
     let (app, acme) = with_voice(&worker, impatient).await;
     worker.set_state(Some(json!({"state": "running", "progress": 0.5})));
     let embed_path = format!("{}/embed", path("Anna"));
@@ -196,7 +200,7 @@ async fn a_job_that_is_lost_is_given_again_and_one_that_never_ends_fails() {
     let voice = processed(&app, &acme.key, "Anna").await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
     let told = voice["status"]["embedding_error"].as_str().unwrap();
-    assert!(told.contains("longer than 8 s"), "{told}");
+    assert!(told.contains(&format!("longer than {seconds} s")), "{told}");
     eventually("it forgets", async || worker.jobs().is_empty()).await;
 }
 
@@ -205,7 +209,7 @@ async fn a_job_that_is_lost_is_given_again_and_one_that_never_ends_fails() {
 async fn a_call_back_saves_the_waiting() {
     let worker = VoiceWorkers::start().await;
     // The clock stands, so that nobody asks by the time.
-    let standing = builder(&TestDatabase::sqlite()).manual_clock();
+    let standing = builder(&TestDatabase::sqlite());
     let (app, acme) = with_voice(&worker, standing).await;
     worker.set_state(Some(json!({"state": "running"})));
     post(&app, &acme.key, &format!("{}/embed", path("Anna")), &[])
@@ -228,10 +232,17 @@ async fn a_call_back_saves_the_waiting() {
     ] {
         send(app.request(Method::POST, &wrong)).await.expect(401);
     }
+    let waits = format!(
+        "SELECT COUNT(*) FROM work WHERE kind = 'voices.embed' AND state = 'queued' AND run_at > {}",
+        app.app.clock.now_ms()
+    );
+    eventually("its job waits for its time", async || {
+        app.app.store.db().fetch_count(waits.clone()).await.unwrap() == 1
+    })
+    .await;
     worker.set_state(None);
-    sleep(Duration::from_secs(1)).await;
     let before = worker.asked().len();
-    sleep(Duration::from_secs(1)).await;
+    sleep(patience(Duration::from_secs(1))).await;
     assert_eq!(worker.asked().len(), before, "nobody asks");
     let call_back = async || {
         let response = app.request(Method::POST, place).send().await.unwrap();
@@ -247,7 +258,7 @@ async fn a_call_back_saves_the_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_has_no_memory_is_given_up() {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite())).await;
+    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite()).real_time()).await;
     worker.set_state(Some(json!({"state": "waiting"})));
     let voice = embed(&app, &acme.key, &[]).await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
@@ -260,7 +271,7 @@ async fn a_worker_that_has_no_memory_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_lost_while_it_is_given_is_given_again() {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite())).await;
+    let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite()).real_time()).await;
     worker.fail("POST", 404);
     let voice = embed(&app, &acme.key, &[]).await;
     assert_eq!(voice["status"]["embedding"], "completed", "{voice}");
@@ -279,7 +290,7 @@ async fn a_new_split_takes_effect() {
     let made =
         json!({"state": "completed", "voice": "tone", "scores": scores, "has_embedding": true});
     worker.set_state(Some(made));
-    let app = builder(&TestDatabase::sqlite());
+    let app = builder(&TestDatabase::sqlite()).real_time();
     let app = app.config(|config| worker.offer(config)).start().await;
     let acme = app.partner("acme").await;
     let key = acme.key.as_str();

@@ -46,8 +46,15 @@ impl Drop for Shown<'_> {
 /// outcomes that say more than their kind lead nowhere.
 ///
 /// # Panics
-/// When no change of an input led to another outcome.
+/// When no change of an input led to another outcome, and when the name of the test does not say that it fuzzes: a nightly run finds it by that.
 pub fn fuzz(seeds: &[Vec<u8>], check: impl Fn(&[u8]) -> String) {
+    let thread = thread::current();
+    // With one thread for all tests, none of them has a thread of its own.
+    let test = thread.name().filter(|name| *name != "main");
+    assert!(
+        test.is_none_or(|name| name.contains("fuzz")),
+        "name it after what it does: {test:?}"
+    );
     let is_nightly = std::env::var_os("COLLOQUY_TEST_NIGHTLY").is_some();
     let seconds = if is_nightly { NIGHTLY_SECONDS } else { SECONDS };
     let end = Instant::now() + Duration::from_secs(seconds);

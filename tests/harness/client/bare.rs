@@ -17,7 +17,7 @@ use colloquy_transport::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    CONNECT_PATIENCE,
+    connect_patience,
     log::MediaState,
     network::{Conditions, Network},
     now,
@@ -60,7 +60,7 @@ pub async fn connect_bare(stack: Stack) -> anyhow::Result<Duration> {
             let Err(error) = failed;
             Err(error)
         }
-        () = tokio::time::sleep(CONNECT_PATIENCE) => bail!("no path came about"),
+        () = tokio::time::sleep(connect_patience()) => bail!("no path came about"),
     }
 }
 

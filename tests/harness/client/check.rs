@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::{
-    CONNECT_PATIENCE,
+    connect_patience,
     log::MediaState,
     network::{Conditions, Network},
     now,
@@ -47,7 +47,7 @@ impl Check {
                 }
             }
         };
-        match tokio::time::timeout(CONNECT_PATIENCE, connected).await {
+        match tokio::time::timeout(connect_patience(), connected).await {
             Ok(took) => took,
             Err(_) => bail!("no path came about"),
         }

@@ -11,7 +11,9 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest as _, handshake::client::Request},
 };
 
-/// How long the server may take for an answer that needs no provider.
+use crate::patience;
+
+/// How long the server may take for an answer that needs no provider, on a machine of ordinary speed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to the address of a signed URL.
@@ -169,7 +171,7 @@ impl Socket {
     pub async fn welcome(&mut self) -> anyhow::Result<ServerMessage> {
         let mut code = None;
         loop {
-            match tokio::time::timeout(PATIENCE, self.next())
+            match tokio::time::timeout(patience(PATIENCE), self.next())
                 .await
                 .context("no welcome came")?
             {
@@ -188,7 +190,7 @@ impl Socket {
     /// Waits until the server closes the connection and says how; messages other than the fatal `error` are passed over.
     ///
     /// # Errors
-    /// When the server keeps it open for twenty seconds.
+    /// When the server keeps it open for twenty seconds on a machine of ordinary speed.
     pub async fn refusal(&mut self) -> anyhow::Result<Refused> {
         let mut code = None;
         let end = async {
@@ -204,7 +206,7 @@ impl Socket {
                 }
             }
         };
-        let close = tokio::time::timeout(PATIENCE, end)
+        let close = tokio::time::timeout(patience(PATIENCE), end)
             .await
             .context("the server did not close the session")?;
         Ok(Refused { close, code })

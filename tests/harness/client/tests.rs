@@ -28,6 +28,7 @@ use rtc::{
 use tokio::net::UdpSocket;
 
 use super::*;
+use crate::eventually;
 
 const SSRC: u32 = 7;
 
@@ -189,7 +190,10 @@ fn signalled(connection: &mut RTCPeerConnection, text: &str) -> Option<ServerMes
     }
 }
 
-const SOON: Duration = Duration::from_secs(5);
+/// More than anything here takes unless it is broken.
+fn soon() -> Duration {
+    patience(Duration::from_secs(10))
+}
 
 async fn connect(stack: Stack) -> NativeClient {
     let options = ClientOptions {
@@ -215,18 +219,18 @@ async fn speech_comes_back_and_then_silence(stack: Stack) {
     // Encoding it takes the thread that the client sends from.
     let speech = Speech::go_forward_trimmed().unwrap();
     let client = connect(stack).await;
-    assert!(client.connect_time().unwrap() < SOON);
+    assert!(client.connect_time().unwrap() < soon());
     let voiced_ms = speech.voiced_ms() - 20;
     let before = now();
     let spoken = client.speak(&speech).await.unwrap();
     // Both ends are moments of sending, so a busy machine makes this longer, but hardly shorter.
     let took = spoken.ended.duration_since(spoken.began);
     assert!(took.as_millis() as u64 > voiced_ms - 100, "{took:?}");
-    let first = client.reply_audio(before, SOON).await.unwrap();
+    let first = client.reply_audio(before, soon()).await.unwrap();
     assert!(first.at >= spoken.began, "it came back before it was said");
     assert!(first.at < spoken.ended, "it came back at its end");
     client
-        .silence(Duration::from_millis(300), SOON)
+        .silence(Duration::from_millis(300), soon())
         .await
         .unwrap();
     let last = client.log().last_audible(now()).unwrap();
@@ -257,7 +261,7 @@ async fn media_survives_a_lost_socket_and_a_new_port(stack: Stack) {
     client.restart_ice(true).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     client.speak(&Speech::go_forward().unwrap()).await.unwrap();
-    assert!(client.reply_audio(before, SOON).await.is_some());
+    assert!(client.reply_audio(before, soon()).await.is_some());
     assert_eq!(client.resume_token().unwrap(), "first");
     client.drop_socket().await.unwrap();
     client.resume().await.unwrap();
@@ -285,16 +289,18 @@ async fn a_cut_network_is_silent_and_dtx_sends_little(stack: Stack) {
         .unwrap();
     let connected = now();
     tokio::time::sleep(Duration::from_secs(1)).await;
+    let some = async || client.log().packets.len() >= 2;
+    eventually("some come", some).await;
     let packets = client.log().packets.len();
     let most = 2 + connected.elapsed().as_millis() as usize / 300;
-    assert!((2..=most).contains(&packets), "{packets}");
+    assert!(packets <= most, "{packets}");
     client.between(Between::RoomTone).await.unwrap();
     let many = async {
         while client.log().packets.len() <= packets + 40 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(SOON, many).await.unwrap();
+    tokio::time::timeout(soon(), many).await.unwrap();
     client
         .conditions(Conditions {
             cut: true,
@@ -307,7 +313,7 @@ async fn a_cut_network_is_silent_and_dtx_sends_little(stack: Stack) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(client.log().packets.len(), packets);
     client
-        .message(now() - SOON, SOON, |message| {
+        .message(now() - soon(), soon(), |message| {
             matches!(message, ServerMessage::Pong { .. }).then_some(())
         })
         .await

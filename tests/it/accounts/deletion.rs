@@ -6,7 +6,7 @@ use colloquy::{
     calls::{self, Outcome, TranscriptLine},
     store::{Dialect, Executor as _},
 };
-use harness::{on_both_databases, sounds};
+use harness::{on_both_databases, patience, sounds};
 
 use super::*;
 
@@ -120,7 +120,7 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
 
 on_both_databases!(
     a_partner_under_the_name_of_another_one_sees_nothing_of_it,
-    |builder| builder.manual_clock().without_worker(),
+    |builder| builder.without_worker(),
     |app| {
         let (paths, key) = furnish(&app).await;
         for path in &paths {
@@ -143,7 +143,7 @@ on_both_databases!(
             assert_eq!(rows_of(&app, table).await, 0, "{table}");
         }
         // The name rests until no node remembers the old one.
-        let early = tokio::time::timeout(Duration::from_millis(500), app.partner("acme"));
+        let early = tokio::time::timeout(patience(Duration::from_millis(500)), app.partner("acme"));
         assert!(early.await.is_err());
         app.advance(Duration::from_secs(6));
         let heir = app.partner("acme").await;

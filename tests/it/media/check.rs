@@ -13,6 +13,7 @@ const CHECK: &str = "/v2/calls/check";
 
 async fn app(change: impl FnOnce(&mut Config) + Send + 'static) -> TestApp {
     TestApp::builder(&TestDatabase::sqlite())
+        .real_time()
         .config(change)
         .start()
         .await
@@ -29,7 +30,7 @@ async fn a_path_is_found_without_a_call_and_without_a_key() {
     let check = Check::new().await.unwrap();
     let answer = post(&app, json!({ "sdp": check.offer })).await.expect(200);
     let took = check.connect(&answer).await.unwrap();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < patience(Duration::from_secs(2)), "{took:?}");
     app.stop().await;
 }
 
@@ -144,9 +145,10 @@ async fn a_socket_opens_without_a_call_and_a_request_without_an_upgrade_is_told_
     app.stop().await;
 }
 
-/// Opens the socket of a check, sends these bytes, and reads to the end of the connection. Returns what came behind the head, and how long that
-/// took.
+/// Opens the socket of a check, sends these bytes, and reads to the end of the connection. Returns what came behind the head, and how long all of
+/// it took.
 async fn end_of_socket(app: &TestApp, bytes: &[u8]) -> (Vec<u8>, Duration) {
+    let begun = now();
     let url = app.url("/v2/calls/check/session");
     let (address, path) = url.split_once("://").unwrap().1.split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -160,12 +162,11 @@ async fn end_of_socket(app: &TestApp, bytes: &[u8]) -> (Vec<u8>, Duration) {
         answer.push(stream.read_u8().await.unwrap());
     }
     assert!(answer.starts_with(b"HTTP/1.1 101 "));
-    let opened = now();
     stream.write_all(bytes).await.unwrap();
     let mut rest = Vec::new();
-    let read = tokio::time::timeout(SOON, stream.read_to_end(&mut rest));
+    let read = tokio::time::timeout(soon(), stream.read_to_end(&mut rest));
     read.await.unwrap().unwrap();
-    (rest, now() - opened)
+    (rest, now() - begun)
 }
 
 /// Whatever a client sends on it is not collected: no more than its close frame is waited for, and a few pings.
@@ -189,9 +190,15 @@ async fn the_socket_of_a_check_takes_no_message() {
         ("pings", short(ping, b"x").repeat(200)),
         ("a close frame", short(0x88, &[0x03, 0xe8])),
     ] {
-        let (answer, took) = end_of_socket(&app, &bytes).await;
-        assert_eq!(answer, closed, "{what}");
-        assert!(took < Duration::from_millis(1_500), "{what}: {took:?}");
+        // A busy machine may be late with one of them, and a server that waits for its client is with each.
+        let mut times = Vec::<Duration>::new();
+        let is_soon = |took: &Duration| *took < Duration::from_millis(1_500);
+        while !times.iter().any(is_soon) {
+            assert!(times.len() < 5, "{what}: {times:?}");
+            let (answer, took) = end_of_socket(&app, &bytes).await;
+            assert_eq!(answer, closed, "{what}");
+            times.push(took);
+        }
     }
     // A client that sends nothing, or a few pings, has two seconds.
     for bytes in [Vec::new(), short(ping, b"x").repeat(10)] {

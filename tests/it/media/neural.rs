@@ -21,15 +21,15 @@ async fn answered_after(change: impl FnOnce(&mut Config)) -> Duration {
 async fn a_turn_that_sounds_complete_is_answered_sooner() {
     let fixed = answered_after(|config| config.calls.turn_stop_ms = 4_000);
     let predicted = answered_after(|config| {
-        config.calls.turn_stop_ms = 4_000;
+        config.calls.turn_stop_ms = 10_000;
         config.calls.end_of_turn = Some("smart-turn-v3.2".to_owned());
         config.calls.complete_stop_ms = 200;
-        config.calls.incomplete_stop_ms = 9_000;
+        config.calls.incomplete_stop_ms = 10_000;
     });
     let (predicted, fixed) = (predicted.await, fixed.await);
     assert!(fixed >= Duration::from_millis(4_000), "{fixed:?}");
-    // A third of a second on a machine that has nothing else to do.
-    assert!(predicted < Duration::from_millis(3_500), "{predicted:?}");
+    // A third of a second on a machine that has nothing else to do, and ten seconds unless the model says that the turn is over.
+    assert!(predicted < Duration::from_secs(8), "{predicted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,7 +40,7 @@ async fn a_model_may_tell_speech() {
     });
     let answered = answered.await;
     assert!(
-        (Duration::from_millis(250)..Duration::from_millis(3_000)).contains(&answered),
+        (Duration::from_millis(250)..patience(Duration::from_secs(3))).contains(&answered),
         "{answered:?}"
     );
 }

@@ -183,7 +183,7 @@ async fn silent_sockets_of_one_call_are_few() {
     }
     // Each of them waits once the server has looked at its URL.
     let mut beyond = Socket::open(&call.url).await.unwrap();
-    while let Err(error) = tokio::time::timeout(SOON / 20, beyond.refusal()).await {
+    while let Err(error) = tokio::time::timeout(soon() / 20, beyond.refusal()).await {
         silent.push(std::mem::replace(
             &mut beyond,
             Socket::open(&call.url).await.unwrap(),
@@ -196,7 +196,7 @@ async fn silent_sockets_of_one_call_are_few() {
     other.welcome().await.unwrap();
     drop(silent);
     // They leave their places when they are gone.
-    let deadline = now() + SOON;
+    let deadline = now() + soon();
     loop {
         let mut socket = Socket::open(&call.url).await.unwrap();
         // A server that has refused already may have closed.
@@ -223,7 +223,7 @@ async fn unknown_messages_and_fields_are_passed_over() {
         .unwrap();
     let pong = ServerMessage::Pong { t: 7.0 };
     client
-        .message(now() - SOON, SOON, |message| {
+        .message(now() - soon(), soon(), |message| {
             (*message == pong).then_some(())
         })
         .await
@@ -344,7 +344,7 @@ pub(super) async fn lose_the_socket_and_come_back(stack: Stack) {
     client.drop_socket().await.unwrap();
     let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
     assert!(
-        client.reply_audio(spoken.ended, SOON).await.is_some(),
+        client.reply_audio(spoken.ended, soon()).await.is_some(),
         "media did not go on"
     );
     let back = now();
@@ -354,19 +354,19 @@ pub(super) async fn lose_the_socket_and_come_back(stack: Stack) {
         state: SessionState::Ongoing,
     };
     client
-        .message(back, SOON, |message| (*message == ongoing).then_some(()))
+        .message(back, soon(), |message| (*message == ongoing).then_some(()))
         .await
         .unwrap();
     // What was said while nobody could read it is told now.
     client
-        .message(back, SOON, |message| match message {
+        .message(back, soon(), |message| match message {
             ServerMessage::Transcript { text, .. } => (text == HEARD).then_some(()),
             _ => None,
         })
         .await
         .unwrap();
     client
-        .silence(Duration::from_millis(600), SOON)
+        .silence(Duration::from_millis(600), soon())
         .await
         .unwrap();
     converse(&client).await;
@@ -445,7 +445,7 @@ async fn a_second_connection_with_the_token_replaces_the_first() {
         .await
         .unwrap();
     socket.welcome().await.unwrap();
-    let bye = client.bye(SOON).await.unwrap();
+    let bye = client.bye(soon()).await.unwrap();
     assert_eq!(
         bye,
         ServerMessage::Bye {
@@ -474,7 +474,7 @@ async fn a_client_that_is_lost_before_media_may_use_the_url_again() {
             }
         }
     };
-    let client = tokio::time::timeout(SOON, again).await.unwrap();
+    let client = tokio::time::timeout(soon(), again).await.unwrap();
     converse(&client).await;
 }
 
@@ -522,7 +522,7 @@ pub(super) async fn restart_ice_and_converse(stack: Stack) {
         client.packet(now()).await.unwrap();
         converse(&client).await;
         client
-            .silence(Duration::from_millis(600), SOON)
+            .silence(Duration::from_millis(600), soon())
             .await
             .unwrap();
     }

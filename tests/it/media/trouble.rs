@@ -17,7 +17,7 @@ use super::*;
 
 /// Breaks a provider for one turn: the visitor is told, hears an apology, and the next turn is answered.
 async fn survives(api: Api, fault: Fault, code: &str) {
-    let stage = Stage::with(|config| config.calls.provider_timeout_ms = 700).await;
+    let stage = Stage::with(|config| config.calls.provider_timeout_ms = 1_200).await;
     let (call, client) = stage.join().await;
     let healthy = Script::text(if api == Api::Chat { REPLY } else { HEARD });
     stage.upstream.set_default(
@@ -30,26 +30,26 @@ async fn survives(api: Api, fault: Fault, code: &str) {
     let before = now();
     let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
     assert_eq!(
-        client.message(before, SOON, mild_error).await.unwrap(),
+        client.message(before, soon(), mild_error).await.unwrap(),
         code
     );
     stage.upstream.set_default(api, healthy);
     assert!(
-        client.reply_audio(spoken.ended, SOON).await.is_some(),
+        client.reply_audio(spoken.ended, soon()).await.is_some(),
         "no apology was audible"
     );
     let apology = "Sorry, I can't answer right now.";
     client
-        .line(Originator::Bot, SOON, |text| text.starts_with(apology))
+        .line(Originator::Bot, soon(), |text| text.starts_with(apology))
         .await
         .unwrap();
     client
-        .silence(Duration::from_millis(600), SOON)
+        .silence(Duration::from_millis(600), soon())
         .await
         .unwrap();
     converse(&client).await;
     client
-        .line(Originator::Bot, SOON, |text| text == REPLY)
+        .line(Originator::Bot, soon(), |text| text == REPLY)
         .await
         .unwrap();
     client.hang_up().await.unwrap();
@@ -92,14 +92,14 @@ async fn a_synthesizer_that_fails_does_not_end_the_call() {
     let before = now();
     client.speak(&Speech::go_forward().unwrap()).await.unwrap();
     assert_eq!(
-        client.message(before, SOON, mild_error).await.unwrap(),
+        client.message(before, soon(), mild_error).await.unwrap(),
         "SYNTHESIZER_FAILED"
     );
     let listens = |message: &ServerMessage| {
         let state = AgentState::Listening;
         (*message == ServerMessage::AgentState { state }).then_some(())
     };
-    client.message(before, SOON, listens).await.unwrap();
+    client.message(before, soon(), listens).await.unwrap();
     stage.upstream.set_default(Api::Speech, Script::default());
     converse(&client).await;
     client.hang_up().await.unwrap();
@@ -120,10 +120,13 @@ async fn a_reply_that_is_cut_is_spoken_as_far_as_it_came() {
     let before = now();
     converse(&client).await;
     assert_eq!(
-        client.message(before, SOON, mild_error).await.unwrap(),
+        client.message(before, soon(), mild_error).await.unwrap(),
         "MODEL_FAILED"
     );
-    let said = client.line(Originator::Bot, SOON, |_| true).await.unwrap();
+    let said = client
+        .line(Originator::Bot, soon(), |_| true)
+        .await
+        .unwrap();
     assert!(said.starts_with("The library opens at nine."), "{said:?}");
 }
 
@@ -237,7 +240,9 @@ pub(super) async fn cut_the_network_and_come_back(stack: Stack) {
         state: SessionState::Reconnecting,
     };
     client
-        .message(before, 2 * SOON, |message| (*message == lost).then_some(()))
+        .message(before, 2 * soon(), |message| {
+            (*message == lost).then_some(())
+        })
         .await
         .unwrap();
     let back = now();
@@ -247,7 +252,7 @@ pub(super) async fn cut_the_network_and_come_back(stack: Stack) {
         state: SessionState::Ongoing,
     };
     client
-        .message(back, SOON, |message| (*message == ongoing).then_some(()))
+        .message(back, soon(), |message| (*message == ongoing).then_some(()))
         .await
         .unwrap();
     converse(&client).await;
@@ -277,7 +282,7 @@ async fn garbage_on_the_media_port_disturbs_nobody() {
     };
     tokio::join!(garbage, converse(&client));
     client
-        .line(Originator::Bot, SOON, |text| text == REPLY)
+        .line(Originator::Bot, soon(), |text| text == REPLY)
         .await
         .unwrap();
 }
@@ -303,7 +308,7 @@ async fn a_flood_of_forged_checks_starves_neither_the_call_nor_its_signalling() 
     let stage = Stage::new().await;
     let before = now();
     let (_, client) = stage.join().await;
-    let user = client.message(before, SOON, |message| match message {
+    let user = client.message(before, soon(), |message| match message {
         ServerMessage::Answer { sdp } => {
             let (_, rest) = sdp.split_once("a=ice-ufrag:")?;
             Some(rest.lines().next()?.trim().to_owned())
@@ -325,21 +330,25 @@ async fn a_flood_of_forged_checks_starves_neither_the_call_nor_its_signalling() 
         stranger.set_nonblocking(true).unwrap();
         (sent, stranger.recv(&mut answer).is_ok())
     });
+    let mut times = Vec::new();
     for round in 0..10 {
         let t = f64::from(round);
         let asked = now();
         client.say(&ClientMessage::Ping { t }).await.unwrap();
-        let pong = client.message(asked, SOON, |message| {
+        let pong = client.message(asked, soon(), |message| {
             (*message == ServerMessage::Pong { t }).then_some(())
         });
         pong.await.unwrap();
-        let took = now() - asked;
-        assert!(took < Duration::from_millis(500), "{took:?}");
+        times.push(now() - asked);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     converse(&client).await;
     client.hang_up().await.unwrap();
     over.store(true, Ordering::Relaxed);
+    // Whatever else the machine does may hold one of them up; the flood holds all of them up, or none.
+    times.sort();
+    let most = patience(Duration::from_millis(500));
+    assert!(times[5] < most, "{times:?}");
     let (sent, answered) = flood.join().unwrap();
     assert!(sent > 100_000, "{sent} is no flood");
     assert!(!answered, "a forged check was answered");

@@ -26,7 +26,9 @@ async fn typed(client: &NativeClient, text: &str) {
     client.say(&ClientMessage::Text { text }).await.unwrap();
     for state in [AgentState::Speaking, AgentState::Listening] {
         let expected = ServerMessage::AgentState { state };
-        let reached = client.message(typed, SOON, |message| (*message == expected).then_some(()));
+        let reached = client.message(typed, soon(), |message| {
+            (*message == expected).then_some(())
+        });
         reached.await.unwrap();
     }
 }
@@ -40,7 +42,7 @@ fn known(client: &NativeClient) -> Vec<Value> {
 }
 
 async fn is_told(client: &NativeClient, expected: &[Value]) {
-    let deadline = now() + SOON;
+    let deadline = now() + soon();
     while known(client) != expected {
         assert!(now() < deadline, "{:?}", known(client));
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -23,7 +23,7 @@ async fn with_upstream() -> (TestApp, TestPartner, Upstream) {
 #[tokio::test(flavor = "multi_thread")]
 async fn options_are_asked_for_by_themselves_and_a_few_at_once() {
     let (app, acme, upstream) = with_upstream().await;
-    let slow = Duration::from_millis(60);
+    let slow = Duration::from_millis(300);
     for number in 0..12 {
         let script = Script::text(format!(" Answer {number}.\n"));
         upstream.script(Api::Chat, script.delayed(slow, Duration::ZERO));

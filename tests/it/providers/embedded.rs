@@ -10,6 +10,7 @@ use colloquy::{
     },
 };
 use futures_util::{StreamExt as _, future::join_all};
+use harness::patience;
 use tokio::time::Instant;
 
 use super::{Claim, Priority, collect, samples, say};
@@ -198,7 +199,7 @@ async fn espeak_begins_at_once_and_takes_speed_and_length() {
             text.len(),
             began.elapsed()
         );
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert!(began.elapsed() < patience(Duration::from_secs(2)));
     }
     let (whole, failure) = collect(espeak.speak(say(&long)).await).await;
     assert!(failure.is_none() && samples(&whole) > 200 * 22_050);
@@ -220,7 +221,7 @@ async fn espeak_begins_at_once_and_takes_speed_and_length() {
 #[tokio::test]
 async fn without_settings_the_embedded_defaults_answer() {
     let mut config = Config::default();
-    config.calls.provider_timeout_ms = 20_000;
+    config.calls.provider_timeout_ms = 120_000;
     let providers = providers::from_config(&config).unwrap();
     assert_eq!(providers.chat.name(), "builtin/extractive");
     assert_eq!(providers.transcriber.name(), "pocketsphinx");
@@ -244,5 +245,5 @@ async fn a_slow_transcriber_is_bounded() {
         .await
         .unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Timeout);
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < patience(Duration::from_secs(2)));
 }

@@ -39,7 +39,7 @@ fn folder() -> Option<PathBuf> {
 fn providers(folder: PathBuf, change: impl FnOnce(&mut Config)) -> Providers {
     let mut config = settings(folder);
     // However busy the machine is: what is tested is what is said, not when.
-    config.calls.provider_timeout_ms = 60_000;
+    config.calls.provider_timeout_ms = 240_000;
     change(&mut config);
     providers::from_config(&config).unwrap()
 }

@@ -11,7 +11,7 @@ use colloquy::{
 use futures_util::future::join_all;
 use harness::{
     neural::{ears, folder, folder_with, settings, talk, voice},
-    sounds,
+    patience, sounds,
 };
 use tempfile::TempDir;
 use tokio::time::{Duration, Instant, timeout};
@@ -214,7 +214,7 @@ fn loudness(pieces: &[Pcm]) -> (f64, f64) {
 
 #[tokio::test]
 async fn all_voices_are_as_loud_and_none_clips() {
-    let patient = |config: &mut Config| config.calls.provider_timeout_ms = 120_000;
+    let patient = |config: &mut Config| config.calls.provider_timeout_ms = 480_000;
     let providers = with_models(voice(), patient).unwrap();
     let english = "The library opens at nine. You can borrow ten books here, and keep them as long as you like.";
     let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
@@ -358,7 +358,7 @@ async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
     drop(speech);
     let forward = utterance(recording("goforward.raw"), None);
     let heard = providers.transcriber.transcribe(forward);
-    timeout(Duration::from_secs(10), heard)
+    timeout(patience(Duration::from_secs(10)), heard)
         .await
         .unwrap()
         .unwrap();

@@ -1,6 +1,8 @@
 //! How much a request may ask for, and what is reserved for it.
 
-use harness::upstream::Script;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use harness::eventually;
 
 use super::*;
 
@@ -118,10 +120,6 @@ async fn an_answer_without_a_limit_makes_do_with_what_the_quota_has_left() {
 #[tokio::test]
 async fn no_more_than_the_limit_admits_at_once() {
     let text = Text::start().await;
-    text.upstream.set_default(
-        Api::Chat,
-        Script::default().delayed(Duration::from_millis(300), Duration::ZERO),
-    );
     let one = json!({
         "model": "scripted-chat", "max_tokens": 100,
         "messages": [{"role": "user", "content": "x"}],
@@ -138,8 +136,22 @@ async fn no_more_than_the_limit_admits_at_once() {
     text.usage(&id, 1).await;
 
     let (key, _) = text.quota(json!({"limits": {"tokens": bound * 10}})).await;
-    let all = (0..64).map(|_| text.app.post(&key, CHAT, one.clone()));
-    let answers = futures_util::future::join_all(all).await;
+    // Those that are admitted are answered when all others were refused.
+    let held = text.upstream.hold(Api::Chat);
+    let others = AtomicUsize::new(0);
+    let all = (0..64).map(async |_| {
+        let answer = text.app.post(&key, CHAT, one.clone()).await;
+        others.fetch_add(usize::from(answer.status == 429), Ordering::Relaxed);
+        answer
+    });
+    let refuse = async {
+        eventually("the others are refused", async || {
+            others.load(Ordering::Relaxed) >= 54
+        })
+        .await;
+        drop(held);
+    };
+    let (answers, ()) = tokio::join!(futures_util::future::join_all(all), refuse);
     let admitted = answers.iter().filter(|answer| answer.status == 200).count();
     let refused = answers.iter().filter(|answer| answer.status == 429).count();
     assert_eq!((admitted, refused), (10, 54));

@@ -15,11 +15,12 @@ async fn impatient_with(change: impl FnOnce(TestAppBuilder) -> TestAppBuilder) -
             let mut second = config.models["scripted-chat"].clone();
             second.model = Some("scripted-chat".to_owned());
             config.models.insert("second".to_owned(), second);
+            let (silence, all) = (ms(400), ms(1_500));
             for model in config.models.values_mut() {
-                model.first_token_ms = 400;
-                model.whole_ms = 400;
-                model.between_tokens_ms = 400;
-                model.total_ms = 1_500;
+                model.first_token_ms = silence;
+                model.whole_ms = silence;
+                model.between_tokens_ms = silence;
+                model.total_ms = all;
             }
             let mut down = config.models["scripted-chat"].clone();
             down.base_url = Some("http://127.0.0.1:9/v1".parse().unwrap());
@@ -27,6 +28,11 @@ async fn impatient_with(change: impl FnOnce(TestAppBuilder) -> TestAppBuilder) -
         })
     })
     .await
+}
+
+/// So many milliseconds on a machine of ordinary speed.
+fn ms(usual: u64) -> u32 {
+    patience(Duration::from_millis(usual)).as_millis() as u32
 }
 
 /// The models, the API that each is asked by, and how many pieces stand before its third word and with it.
@@ -268,9 +274,9 @@ async fn a_server_that_does_not_take_connections_is_not_waited_for() {
     let address = deaf.local_addr().unwrap();
     // Its queue is full once one of these is not answered.
     let mut waiting = Vec::new();
-    let patience = Duration::from_millis(300);
+    let answer = patience(Duration::from_millis(300));
     while let Ok(Ok(stream)) =
-        tokio::time::timeout(patience, tokio::net::TcpStream::connect(address)).await
+        tokio::time::timeout(answer, tokio::net::TcpStream::connect(address)).await
     {
         waiting.push(stream);
     }
@@ -289,7 +295,7 @@ async fn a_server_that_does_not_take_connections_is_not_waited_for() {
     let error = text.post(CHAT, body.clone()).await.expect(502);
     assert_eq!(error["error"]["code"], "upstream_unreachable");
     assert!(
-        asked.elapsed() < Duration::from_secs(2),
+        asked.elapsed() < patience(Duration::from_secs(2)),
         "{:?}",
         asked.elapsed()
     );
@@ -332,7 +338,7 @@ async fn a_request_that_the_model_refuses_is_the_clients_business() {
 
 #[tokio::test]
 async fn a_model_that_keeps_failing_rests() {
-    let text = impatient_with(|builder| builder.manual_clock()).await;
+    let text = impatient_with(|builder| builder).await;
     text.upstream
         .set_default(Api::Chat, Script::fault(Fault::Status(503)));
     for _ in 0..5 {
@@ -378,7 +384,10 @@ async fn an_answer_between_failures_keeps_a_model_awake() {
                         .script(api, Script::fault(Fault::Stall { after: 5 }));
                     let begins = |text: &str| text.contains("This");
                     read_until(text.open(path, &body).await, begins).await;
-                    let gone = text.upstream.ended(api, 4, Duration::from_secs(2)).await;
+                    let gone = text
+                        .upstream
+                        .ended(api, 4, patience(Duration::from_secs(10)))
+                        .await;
                     assert_eq!(gone.unwrap().0, End::Disconnected);
                 } else {
                     text.open(path, &body).await.text().await.unwrap();
@@ -506,8 +515,10 @@ async fn an_answer_in_one_piece_is_waited_for_no_longer_than_a_fallback_can_wait
                 for model in config.models.values_mut() {
                     model.stream_usage = tells_usage;
                     match tells_usage {
-                        true => (model.first_token_ms, model.between_tokens_ms) = (300, 300),
-                        false => model.whole_ms = 300,
+                        true => {
+                            (model.first_token_ms, model.between_tokens_ms) = (ms(300), ms(300))
+                        }
+                        false => model.whole_ms = ms(300),
                     }
                 }
             })
@@ -523,7 +534,7 @@ async fn an_answer_in_one_piece_is_waited_for_no_longer_than_a_fallback_can_wait
             assert_eq!(answer["model"], "scripted-responses");
             let took = asked.elapsed();
             assert!(took >= Duration::from_millis(300), "{took:?}");
-            assert!(took < Duration::from_secs(5), "{took:?}");
+            assert!(took < patience(Duration::from_secs(5)), "{took:?}");
             let asked = text.asked(Api::Chat).pop().unwrap().body;
             assert_eq!(asked["stream"] == true, tells_usage, "{asked}");
         }

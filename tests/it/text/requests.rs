@@ -430,7 +430,7 @@ async fn a_model_of_responses_is_not_read_beyond_stop() {
     let told = &events[events.len() - 2].json()["usage"];
     let (end, _) = text
         .upstream
-        .ended(Api::Responses, 0, Duration::from_secs(3))
+        .ended(Api::Responses, 0, patience(Duration::from_secs(10)))
         .await
         .unwrap();
     assert_eq!(end, harness::upstream::End::Disconnected);

@@ -13,7 +13,10 @@ use tokio_tungstenite::{
 
 use super::*;
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a test waits for what a socket tells, and for what a server does to others.
+pub(super) fn soon() -> Duration {
+    patience(Duration::from_secs(10))
+}
 
 /// A client's side.
 pub(super) struct Socket(pub(super) WebSocketStream<TcpStream>);
@@ -62,7 +65,7 @@ impl Socket {
     }
 
     pub(super) async fn next(&mut self) -> SocketEvent {
-        let next = timeout(PATIENCE, self.0.next());
+        let next = timeout(soon(), self.0.next());
         match next.await.unwrap() {
             Some(Ok(Message::Text(text))) => {
                 SocketEvent::Event(serde_json::from_str(&text).unwrap())
@@ -287,9 +290,9 @@ async fn mistakes_are_told_and_the_connection_goes_on() {
 async fn one_response_is_made_at_a_time() {
     let text = Text::start().await;
     let mut socket = Socket::open(&text).await;
-    let slow = Script::text("one two three four")
-        .delayed(Duration::from_millis(100), Duration::from_millis(50));
-    text.upstream.script(Api::Responses, slow);
+    let words = Script::text("one two three four");
+    text.upstream.script(Api::Responses, words);
+    let mut held = Some(text.upstream.hold(Api::Responses));
     socket.create(body()).await;
     socket.create(body()).await;
     let (mut refused, mut words) = (0, String::new());
@@ -300,6 +303,7 @@ async fn one_response_is_made_at_a_time() {
                 assert_eq!(event["error"]["code"], "response_already_in_flight");
                 assert_eq!(event["status"], 400);
                 refused += 1;
+                drop(held.take());
             }
             "response.output_text.delta" => words.push_str(event["delta"].as_str().unwrap()),
             "response.completed" => break,
@@ -394,7 +398,11 @@ async fn what_is_too_long_is_not_remembered() {
 async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() {
     let text = Text::start().await;
     let (key, quota) = text.quota(json!({})).await;
-    let words = Script::text("word ".repeat(40)).delayed(Duration::ZERO, Duration::from_millis(50));
+    // The model says no more, so nothing but the client ends it.
+    let words = Script {
+        text: "word ".repeat(40),
+        ..Script::fault(Fault::Stall { after: 10 })
+    };
     text.upstream.script(Api::Responses, words);
     let mut socket = Socket::with_key(&text, &key).await.unwrap();
     socket.create(body()).await;
@@ -403,10 +411,7 @@ async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() 
         seen += usize::from(socket.event().await["type"] == "response.output_text.delta");
     }
     drop(socket);
-    let ended = text
-        .upstream
-        .ended(Api::Responses, 0, Duration::from_secs(2))
-        .await;
+    let ended = text.upstream.ended(Api::Responses, 0, soon()).await;
     assert_eq!(ended.unwrap().0, End::Disconnected);
     let report = text.usage(&quota, 1).await;
     let output = report["total"]["output_tokens"].as_u64().unwrap();

@@ -345,8 +345,8 @@ async fn items_about_a_search_are_not_told_to_the_model_again() {
 async fn inputs_of_responses_in_progress_count_in_the_storage() {
     let text = Text::start().await;
     text.app.limit_storage("acme", 100_000).await;
-    let slow = Script::text("one").delayed(Duration::from_millis(300), Duration::ZERO);
-    text.upstream.script(Api::Responses, slow);
+    text.upstream.script(Api::Responses, Script::text("one"));
+    let held = text.upstream.hold(Api::Responses);
     let body = json!({"model": "scripted-responses", "input": "x".repeat(60_000)});
     let first = text.post(RESPONSES, body.clone());
     let second = async {
@@ -354,7 +354,9 @@ async fn inputs_of_responses_in_progress_count_in_the_storage() {
             !text.asked(Api::Responses).is_empty()
         })
         .await;
-        text.post(RESPONSES, body.clone()).await
+        let second = text.post(RESPONSES, body.clone()).await;
+        drop(held);
+        second
     };
     let (first, second) = tokio::join!(first, second);
     assert_eq!(second.status, 413, "{}", second.text);

@@ -19,7 +19,7 @@ use axum_server::{Handle, tls_rustls::RustlsConfig};
 use colloquy_config::Config;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
-use support::eventually;
+use support::{eventually, patience};
 use tempfile::TempDir;
 
 /// How the receiver answers one request.
@@ -161,7 +161,7 @@ impl Receiver {
 
     /// Makes sure that no further request comes for a while.
     pub async fn stays_at(&self, count: usize) {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(patience(Duration::from_millis(300))).await;
         assert_eq!(self.received().len(), count, "requests at the receiver");
     }
 }

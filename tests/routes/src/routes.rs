@@ -26,18 +26,21 @@ pub struct TestRoutesBuilder {
 impl TestRoutesBuilder {
     /// Routes on this database, which other nodes may use too, with the settings of tests.
     pub fn new(database: &TestDatabase) -> Self {
+        let clock = manual();
         Self {
             database: database.clone(),
             config: settings(database),
-            clock: Arc::new(SystemClock),
-            manual: None,
+            clock: Arc::<ManualClock>::clone(&clock),
+            manual: Some(clock),
         }
     }
 
-    /// Time stands still until [`TestWork::advance`].
+    /// Time goes on by itself, for tests of sockets and of other programs. Otherwise it stands still until [`TestWork::advance`].
     #[must_use]
-    pub fn manual_clock(self) -> Self {
-        self.shared_clock(&manual())
+    pub fn real_time(mut self) -> Self {
+        self.clock = Arc::new(SystemClock);
+        self.manual = None;
+        self
     }
 
     /// Time is what this clock says, which others may share.
@@ -52,6 +55,7 @@ impl TestRoutesBuilder {
     #[must_use]
     pub fn wrong_by(mut self, seconds: i64) -> Self {
         self.clock = Arc::new(WrongClock::by_seconds(seconds));
+        self.manual = None;
         self
     }
 

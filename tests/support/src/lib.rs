@@ -18,11 +18,24 @@ use colloquy_base::clock::runtime_now;
 
 pub use database::TestDatabase;
 
+/// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
+pub fn by_length<T>(short: T, full: T) -> T {
+    match std::env::var_os("COLLOQUY_TEST_NIGHTLY") {
+        None => short,
+        Some(_) => full,
+    }
+}
+
 /// How many times longer this machine takes than the one that deadlines are made for, at least 1 (`tests/run` measures it).
 pub fn slowness() -> f64 {
     let measured = std::env::var("COLLOQUY_TEST_SLOWNESS").ok();
     let measured = measured.and_then(|times| times.parse().ok());
     measured.unwrap_or(1.0_f64).max(1.0)
+}
+
+/// Gives how long to wait for what takes the usual time at most on a machine of ordinary speed: [`slowness`] times that.
+pub fn patience(usual: Duration) -> Duration {
+    usual.mul_f64(slowness())
 }
 
 /// Waits until something holds, half a minute on a machine of ordinary speed.
@@ -31,7 +44,7 @@ pub fn slowness() -> f64 {
 /// When it does not hold by then.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     let begun = runtime_now();
-    let patience = Duration::from_secs(30).mul_f64(slowness());
+    let patience = patience(Duration::from_secs(30));
     while begun.elapsed() < patience {
         if check().await {
             return;
@@ -51,7 +64,7 @@ pub async fn until<T: Debug>(
     mut read: impl AsyncFnMut() -> T,
 ) -> T {
     let begun = runtime_now();
-    let patience = Duration::from_secs(90).mul_f64(slowness());
+    let patience = patience(Duration::from_secs(90));
     let mut interval = Duration::from_millis(10);
     loop {
         let seen = read().await;

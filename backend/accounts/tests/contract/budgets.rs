@@ -3,6 +3,7 @@
 use colloquy_accounts::ledger::{DetachedUsage, LedgerError, Standing, budget, reserve_kept};
 use colloquy_store::StoreError;
 use proptest::prelude::*;
+use support::by_length;
 
 use super::*;
 
@@ -151,7 +152,7 @@ fn no_order_of_events_loses_a_token_or_exceeds_a_limit() {
         .build()
         .unwrap();
     let events = proptest::collection::vec(event(), 1..40);
-    proptest!(ProptestConfig::with_cases(8), |(events in events)| {
+    proptest!(ProptestConfig::with_cases(by_length(8, 80)), |(events in events)| {
         runtime.block_on(async {
             happen(TestDatabase::sqlite(), events.clone()).await;
             happen(TestDatabase::postgres().await, events).await;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use support::by_length;
 
 use super::*;
 
@@ -221,7 +222,7 @@ fn any_order_of_events_leaves_the_books_right() {
         .build()
         .unwrap();
     let steps = proptest::collection::vec(step(), 1..40);
-    proptest!(ProptestConfig::with_cases(12), |(steps in steps)| {
+    proptest!(ProptestConfig::with_cases(by_length(12, 120)), |(steps in steps)| {
         runtime.block_on(async {
             play(TestDatabase::sqlite(), steps.clone()).await;
             play(TestDatabase::postgres().await, steps).await;

@@ -75,7 +75,7 @@ on_each_database!(every_paid_step_is_admitted_once, |database| {
         config.rewriting.model = Some("scripted-chat".to_owned());
         config.rewriting.section_tokens = 100;
     };
-    let builder = builder(&database).config(models);
+    let builder = builder(&database).real_time().config(models);
     let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();

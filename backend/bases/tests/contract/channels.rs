@@ -25,7 +25,7 @@ impl Zoo {
             config.sandbox.readable = vec![platform.folder().to_owned()];
             config.knowledge.discovery_usd = "0.01".parse().unwrap();
         });
-        let app = start_working(builder.manual_clock()).await;
+        let app = start_working(builder).await;
         let key = furnished(&app).await.key;
         Self { app, key, platform }
     }

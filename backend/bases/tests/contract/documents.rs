@@ -152,6 +152,7 @@ on_each_database!(a_deletion_waits_for_work_that_runs, |database| {
     late.expect(409);
     db.execute(mark("done")).await.unwrap();
     eventually("the folder goes", async || {
+        app.advance(Duration::from_secs(1));
         rows(&app, "knowledge_folders").await == 0
     })
     .await;

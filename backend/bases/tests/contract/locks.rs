@@ -77,8 +77,7 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
 async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
     let upstream = Upstream::start().await;
     let (app, key, id) = ready(&upstream).await;
-    let slow = Script::default().delayed(Duration::from_millis(500), Duration::ZERO);
-    upstream.script(Api::Embeddings, slow);
+    let answers = upstream.hold(Api::Embeddings);
     let embed = format!("/api/embedding/{BASE}/documents/{id}");
     let before = upstream.requests(Api::Embeddings).len();
     app.post(&key, &embed, json!({})).await.expect(200);
@@ -90,6 +89,7 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
     let held = app.state.store.begin().await.unwrap();
     let lock = "UPDATE work SET fence = fence WHERE kind = 'bases.embed' AND state = 'running'";
     assert_eq!(held.execute(lock).await.unwrap(), 1);
+    drop(answers);
     waiting(&app, 1).await;
     let let_go = async {
         waiting(&app, 2).await;

@@ -52,10 +52,6 @@ impl Budgeted {
     }
 }
 
-fn slow(script: Script) -> Script {
-    script.delayed(Duration::from_millis(400), Duration::ZERO)
-}
-
 rule!(
     folders_are_listed_by_name_and_go_with_what_is_in_them,
     |it: Budgeted| {
@@ -179,8 +175,7 @@ rule!(
 rule!(
     a_deletion_waits_for_a_model_that_is_asked,
     |it: Budgeted| {
-        it.upstream
-            .set_default(Api::Embeddings, slow(Script::text("")));
+        let held = it.upstream.hold(Api::Embeddings);
         let (id, other) = (it.add(1, &[FINAL]).await, it.add(2, &[FINAL]).await);
         eventually("vectors are asked for", async || {
             it.asked(Api::Embeddings) == 2
@@ -193,8 +188,13 @@ rule!(
             json!({"status": "delete_pending", "pending": {"active_documents": 1}})
         );
         assert_eq!(it.document(&id).await["status"], "delete_pending");
+        drop(held);
         it.becomes(&other, "ready").await;
-        eventually("it is gone", async || it.ids().await == [other.as_str()]).await;
+        eventually("it is gone", async || {
+            it.app.advance(Duration::from_secs(1));
+            it.ids().await == [other.as_str()]
+        })
+        .await;
         it.delete(&id).await.expect(404);
         // What was asked for it is paid for.
         let budget = it.budget().await;
@@ -398,15 +398,15 @@ rule!(
 rule!(
     a_text_that_is_written_while_one_is_rewritten_is_rewritten,
     |it: Budgeted| {
-        it.upstream.set_default(
-            Api::Chat,
-            slow(Script::text("# Stable\n\nIt sleeps there.")),
-        );
+        let answer = Script::text("# Stable\n\nIt sleeps there.");
+        it.upstream.set_default(Api::Chat, answer);
+        let held = it.upstream.hold(Api::Chat);
         let id = it.add(1, &[REWRITTEN]).await;
         eventually("a model is asked", async || it.asked(Api::Chat) == 1).await;
         it.write(&id, "digitized", "Somebody wrote this.")
             .await
             .expect(200);
+        drop(held);
         let done = it.settled(&id).await;
         assert_eq!(done["status"], "ready", "nobody stopped the server: {done}");
         let asked = it.upstream.requests(Api::Chat);

@@ -237,9 +237,8 @@ on_each_database!(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried_and_fails_within_a_minute() {
-    let builder = builder(&TestDatabase::sqlite())
-        .manual_clock()
-        .config(|config| config.fetch.allow_private = true);
+    let builder =
+        builder(&TestDatabase::sqlite()).config(|config| config.fetch.allow_private = true);
     let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -295,7 +294,7 @@ async fn an_original_that_is_no_text_is_shown_in_base64() {
 async fn a_server_that_stops_keeps_what_it_embedded() {
     const PARTS: usize = 60;
     let (upstream, database) = (Upstream::start().await, TestDatabase::sqlite());
-    let slow = Script::default().delayed(Duration::from_millis(15), Duration::ZERO);
+    let slow = Script::default().delayed(Duration::from_millis(40), Duration::ZERO);
     upstream.set_default(Api::Embeddings, slow);
     let start = async || {
         let builder = builder(&database).config(|config| {

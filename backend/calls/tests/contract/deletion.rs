@@ -163,7 +163,7 @@ on_each_database!(
 on_each_database!(
     a_call_that_was_presumed_lost_is_kept_for_the_outcome_of_its_node,
     |database| {
-        let app = start_by(builder(&database).manual_clock()).await;
+        let app = start_by(builder(&database)).await;
         let (acme, _) = app.acme_and_other().await;
         let path = ended_call(&app, &acme, None).await;
         let id = path.trim_start_matches("/v2/calls/");

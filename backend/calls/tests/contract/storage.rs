@@ -48,7 +48,7 @@ fn transcript_bytes() -> u64 {
 }
 
 on_each_database!(a_call_counts_until_it_is_deleted, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let (acme, _) = app.acme_and_other().await;
     let key = acme.key.as_str();
     let before = counted(&app).await;

@@ -20,7 +20,7 @@ on_each_database!(of_many_clients_one_gets_the_call, |database| {
 });
 
 on_each_database!(a_changed_or_expired_url_is_refused, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let (acme, _) = app.acme_and_other().await;
     let made = post_call(&app, &acme, call()).await;
     let id = bare_id(&made);

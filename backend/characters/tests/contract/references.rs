@@ -59,7 +59,7 @@ on_each_database!(a_reference_means_the_newest_version, |database| {
 
 on_each_database!(another_node_sees_an_update, |database| {
     let first = start(&database).await;
-    let second = builder(&database).node("second").manual_clock();
+    let second = builder(&database).node("second");
     let second = start_by(second).await;
     let acme = first.partner("acme").await;
     first.character(&acme, "guide", "One", json!({})).await;

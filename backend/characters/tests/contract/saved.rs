@@ -5,7 +5,7 @@ use colloquy_store::Executor as _;
 use super::*;
 
 on_each_database!(characters_are_made_changed_and_deleted, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let acme = app.partner("acme").await;
     let made = app
         .character(

@@ -429,7 +429,7 @@ fn a_directory_that_claims_millions_costs_little() {
 }
 
 #[test]
-fn nothing_that_is_changed_makes_detection_fail() {
+fn no_fuzzed_file_makes_detection_fail() {
     let seeds: Vec<Vec<u8>> = begins()
         .into_iter()
         .map(|(_, bytes)| bytes)

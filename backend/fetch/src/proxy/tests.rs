@@ -14,7 +14,7 @@ const BOUNDS: ProxyBounds = ProxyBounds {
     time: Duration::from_secs(60),
 };
 /// What a test waits at most for an end that does not come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(50);
 
 async fn proxy(allow_private: bool, bounds: ProxyBounds) -> Proxy {
     let settings = FetchConfig {

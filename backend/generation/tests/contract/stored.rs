@@ -118,7 +118,7 @@ on_each_database!(
 );
 
 on_each_database!(responses_are_kept_for_a_time, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let partner = app.partner("acme").await;
     let quota = json!({"kinds": ["text"], "period": "lifetime"});
     let made = app

@@ -66,7 +66,7 @@ fn nothing_but_tensors_and_dictionaries_is_called() {
 }
 
 #[test]
-fn changed_files_are_read_or_refused() {
+fn fuzzed_files_are_read_or_refused() {
     colloquy_fuzz::fuzz(&[file()], |file| match matrix(file) {
         Ok(numbers) => format!("{} numbers", numbers.len()),
         Err(error) => {

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
+    fn no_fuzzed_file_makes_it_panic() {
         colloquy_fuzz::fuzz(&[of_kokoro()], |file| {
             let ran = known(file.to_vec()).and_then(run);
             let outcome = ran.map_or_else(|error| error.to_string(), |_| "sound".to_owned());

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
+    fn no_fuzzed_file_makes_it_panic() {
         colloquy_fuzz::fuzz(&[file()], |file| {
             let quantised = match quantised(file.to_vec()) {
                 Ok(quantised) => quantised,

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
+    fn no_fuzzed_file_makes_it_panic() {
         let text = "Unaffable, cafés 東京 [SEP] 😀 \0a\u{301}";
         colloquy_fuzz::fuzz(&[file().into_bytes()], |file| {
             match WordPiece::parse(file) {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_it_panic() {
+    fn no_fuzzed_text_makes_it_panic() {
         let tokenizer = WordPiece::parse(file().as_bytes()).unwrap();
         let seed = "Unaffable, cafés 東京 [SEP] 😀 \0a\u{301}İ"
             .as_bytes()

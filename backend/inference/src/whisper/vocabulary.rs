@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
+    fn no_fuzzed_file_makes_it_panic() {
         let seeds = [
             "Hello\nĠworld\nÃ\n©\nĊ\n<|x|>",
             r#"{"Ġworld": 1, "Hello": 0, "Ċ": 4, "Ã": 2, "\u00a9": 3}"#,

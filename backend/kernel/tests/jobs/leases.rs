@@ -113,14 +113,14 @@ async fn long_jobs_of_one_sort_leave_room_for_another() {
 async fn a_long_job_keeps_its_lease_while_others_look_for_work() {
     for database in TestDatabase::both().await {
         let short = Settings {
-            lease: Duration::from_secs(1),
+            lease: Duration::from_secs(2),
             ..quick()
         };
         let a = join(&database, "a").await;
         let b = join(&database, "b").await;
         let name = format!("{}-long", database.kind());
         start(&a, short).await;
-        enqueue(&a, &Scripted::new(&name, Script::Work(2500))).await;
+        enqueue(&a, &Scripted::new(&name, Script::Work(5_000))).await;
         reaches(&a, &name, JobState::Running).await;
         start(&b, short).await;
         let done = reaches(&a, &name, JobState::Done).await;

@@ -2,6 +2,7 @@
 
 use colloquy_base::{clock::runtime_now, identifiers::PartnerId};
 use colloquy_store::{Dialect, Executor as _, statement};
+use support::patience;
 
 use super::*;
 
@@ -114,12 +115,13 @@ async fn a_hundred_thousand_jobs_of_one_partner_hold_nobody_up() {
         let (beside, took) = (runs(&name) - before, began.elapsed());
         println!("{}: {took:?}, beside {beside} others", database.kind());
         // It is not the last of them, and none of them takes long to find.
-        assert!(beside < 2_000 && took < Duration::from_secs(5), "{took:?}");
+        assert!(beside < 2_000, "{beside} others");
+        assert!(took < patience(Duration::from_secs(5)), "{took:?}");
         let (before, began) = (runs(&name), runtime_now());
         eventually("a hundred more", || async { runs(&name) >= before + 100 }).await;
         let each = began.elapsed() / 100;
         println!("{}: {each:?} a job", database.kind());
-        assert!(each < Duration::from_millis(100), "{each:?}");
+        assert!(each < patience(Duration::from_millis(100)), "{each:?}");
         stop(node).await;
     }
 }

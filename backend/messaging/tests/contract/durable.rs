@@ -18,7 +18,7 @@ async fn open(app: &TestRoutes<Place>) -> u64 {
 on_each_database!(
     a_result_is_kept_for_twenty_minutes_after_its_end,
     |database| {
-        let app = start_by(builder(&database).manual_clock()).await;
+        let app = start_by(builder(&database)).await;
         let (acme, _) = app.acme_and_other().await;
         let path = asked(&app, &acme.key, hello()).await;
         // What nobody has worked on yet waits for as long as that takes.

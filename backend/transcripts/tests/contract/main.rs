@@ -155,7 +155,6 @@ on_each_database!(a_recording_is_written_down, |database| {
 #[tokio::test]
 async fn a_recording_that_finds_no_decoder_waits_a_day() {
     let builder = builder(&TestDatabase::sqlite())
-        .manual_clock()
         .config(|config| config.sandbox.program = Some("/nowhere".into()));
     let app = start_by(builder).await;
     app.start_worker(&CAPABILITIES, quick()).await;

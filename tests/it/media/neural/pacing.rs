@@ -113,9 +113,9 @@ async fn pacing(urls: Vec<String>) -> Vec<Duration> {
             for _ in 0..2 {
                 let speech = Speech::go_forward_trimmed().unwrap();
                 let spoken = client.speak(&speech).await.unwrap();
-                client.reply_audio(spoken.ended, 2 * SOON).await.unwrap();
+                client.reply_audio(spoken.ended, 2 * soon()).await.unwrap();
                 let over = Duration::from_millis(600);
-                client.silence(over, 2 * SOON).await.unwrap();
+                client.silence(over, 2 * soon()).await.unwrap();
             }
             client.log().pacing()
         });

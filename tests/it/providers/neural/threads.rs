@@ -61,7 +61,7 @@ async fn busy_in(work: impl Future<Output = ()>) -> Vec<Thread> {
 fn with_threads(threads: u32) -> Providers {
     let patient = |config: &mut Config| {
         config.inference.threads = Some(threads);
-        config.calls.provider_timeout_ms = 60_000;
+        config.calls.provider_timeout_ms = 240_000;
     };
     with_models(talk(), patient).unwrap()
 }
@@ -132,7 +132,7 @@ async fn threads_are_as_many_as_those_of_the_pool_twice_over_and_end_with_it() {
     };
     let providers = with_threads(3);
     // Those of the runtime for loading stay; those who loaded end, a moment later.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(patience(Duration::from_secs(1))).await;
     let loading = of_models().len() - 3;
     let all = (0..6).map(|_| hear(&providers, 1));
     join_all(all).await;

@@ -7,7 +7,7 @@ use super::*;
 on_each_database!(
     who_guesses_keys_is_refused_before_the_database_is_asked,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.attempts_per_minute = 2;
             config.http.trusted_proxies = 1;
         });
@@ -75,7 +75,7 @@ on_each_database!(many_clients_behind_one_address_begin_at_once, |database| {
 on_each_database!(
     guesses_at_once_ask_the_database_no_more_often_than_allowed,
     |database| {
-        let builder = builder(&database).manual_clock();
+        let builder = builder(&database);
         let builder = builder.config(|config| config.limits.attempts_per_minute = 4);
         let app = start_by(builder).await;
         let mut guesses = JoinSet::new();

@@ -108,7 +108,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         fill(&store).await;
         store.migrate().await.unwrap();
         store.db().close().await;
-        let app = start_by(builder(&database).manual_clock()).await;
+        let app = start_by(builder(&database)).await;
         let store = &app.state.store;
 
         // What the node left that is gone was settled at its bound when this one started; the call goes on.

@@ -113,7 +113,7 @@ on_each_database!(malformed_keys_are_refused_with_their_field, |database| {
 });
 
 on_each_database!(keys_expire, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     app.partner("acme").await;
     let made = app.key("acme", json!({"expires_in_days": 2})).await;
     let key = made["api_key"].as_str().unwrap();
@@ -125,7 +125,7 @@ on_each_database!(keys_expire, |database| {
 });
 
 on_each_database!(the_last_use_is_noted, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let partner = app.partner("acme").await;
     let list = app.get(ADMIN_KEY, "/api/keys/acme").await.expect(200);
     assert_eq!(list[0]["last_used_at"], Value::Null);
@@ -142,7 +142,7 @@ on_each_database!(the_last_use_is_noted, |database| {
 // Two nodes on one database: what one revokes, the other refuses within five seconds.
 on_each_database!(revocation_reaches_the_other_node, |database| {
     let first = start(&database).await;
-    let second = builder(&database).node("second").manual_clock();
+    let second = builder(&database).node("second");
     let second = start_by(second).await;
     first.partner("acme").await;
     let made = first.key("acme", json!({})).await;
@@ -162,7 +162,7 @@ on_each_database!(revocation_reaches_the_other_node, |database| {
 });
 
 on_each_database!(a_key_is_limited_in_its_rate, |database| {
-    let builder = builder(&database).manual_clock().config(|config| {
+    let builder = builder(&database).config(|config| {
         config.limits.requests_per_minute = 60;
         config.limits.request_burst = 3;
     });
@@ -182,7 +182,7 @@ on_each_database!(a_key_is_limited_in_its_rate, |database| {
 });
 
 on_each_database!(failed_sign_ins_are_limited_by_address, |database| {
-    let builder = builder(&database).manual_clock().config(|config| {
+    let builder = builder(&database).config(|config| {
         config.limits.attempts_per_minute = 2;
         config.http.trusted_proxies = 1;
     });

@@ -68,7 +68,7 @@ on_each_database!(
 on_each_database!(
     a_quota_s_key_ends_by_rotation_revocation_and_expiry,
     |database| {
-        let app = start_by(builder(&database).manual_clock()).await;
+        let app = start_by(builder(&database)).await;
         let acme = app.partner("acme").await;
         let make = async || {
             app.quota(&acme, json!({"kinds": ["text"], "expires_in_days": 2}))
@@ -117,7 +117,7 @@ on_each_database!(
 // Two nodes on one database: what one changes, the other knows within five seconds.
 on_each_database!(changes_reach_the_other_node, |database| {
     let first = start_by(builder(&database).node("first")).await;
-    let second = builder(&database).node("second").manual_clock();
+    let second = builder(&database).node("second");
     let second = start_by(second).await;
     let acme = first.partner("acme").await;
     for change in ["revoke", "rotate", "disable"] {
@@ -148,7 +148,7 @@ on_each_database!(changes_reach_the_other_node, |database| {
 on_each_database!(
     quota_keys_and_wrong_ones_are_limited_in_their_rate,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 3;
             config.limits.attempts_per_minute = 2;

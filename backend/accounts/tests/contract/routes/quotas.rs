@@ -8,7 +8,7 @@ use colloquy_accounts::{
 use super::{usage::use_up, *};
 
 on_each_database!(a_quota_is_made_listed_read_and_changed, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let acme = app.partner("acme").await;
     let body = json!({
         "name": "site", "kinds": ["speech", "text", "text"], "period": "day",

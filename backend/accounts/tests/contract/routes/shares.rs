@@ -34,7 +34,7 @@ fn refused(answer: &Answer) -> &str {
 on_each_database!(
     one_visitor_of_a_page_leaves_the_rate_of_its_key_to_others,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;
             config.http.trusted_proxies = 1;
@@ -83,7 +83,7 @@ on_each_database!(
 on_each_database!(
     visitors_whose_address_a_proxy_does_not_tell_share_a_network,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;
             config.http.trusted_proxies = 1;
@@ -117,7 +117,7 @@ on_each_database!(
 on_each_database!(
     one_visitor_of_a_page_leaves_the_rate_of_its_partner_to_others,
     |database| {
-        let builder = builder(&database).manual_clock();
+        let builder = builder(&database);
         let builder = builder.config(|config| config.http.trusted_proxies = 1);
         let app = start_by(builder).await;
         let (acme, key) = page(&app).await;
@@ -149,7 +149,7 @@ on_each_database!(
 on_each_database!(
     visitors_behind_a_proxy_that_is_not_trusted_have_the_whole_rate,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;
         });
@@ -165,7 +165,7 @@ on_each_database!(
 on_each_database!(
     one_line_of_ipv6_leaves_half_of_the_rate_to_others,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;
             config.http.trusted_proxies = 1;
@@ -190,7 +190,7 @@ on_each_database!(
 on_each_database!(
     the_settings_say_how_large_the_share_of_a_network_is,
     |database| {
-        let builder = builder(&database).manual_clock().config(|config| {
+        let builder = builder(&database).config(|config| {
             config.limits.requests_per_minute = 60;
             config.limits.request_burst = 40;
             config.limits.networks_per_key = 1;

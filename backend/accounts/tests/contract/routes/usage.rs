@@ -28,7 +28,7 @@ pub(super) async fn use_up(
 }
 
 on_each_database!(usage_is_summed_by_day_model_and_character, |database| {
-    let app = start_by(builder(&database).manual_clock()).await;
+    let app = start_by(builder(&database)).await;
     let acme = app.partner("acme").await;
     let quota = app.quota(&acme, json!({"kinds": ["text", "speech"]})).await;
     let text = Amounts::tokens(10, 5)

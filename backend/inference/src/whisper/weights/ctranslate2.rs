@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
+    fn no_fuzzed_file_makes_it_panic() {
         let outcome = |bytes: &[u8]| match Variables::parse(bytes) {
             Ok(file) => {
                 let names = ["heads", "halves", "matrix", "same"];

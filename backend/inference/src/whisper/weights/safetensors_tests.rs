@@ -157,7 +157,7 @@ fn headers_are_bounded() {
 }
 
 #[test]
-fn no_file_makes_it_panic() {
+fn no_fuzzed_file_makes_it_panic() {
     let outcome = |bytes: &[u8]| match Tensors::parse(bytes) {
         Ok(tensors) => {
             let names = [
