@@ -127,6 +127,22 @@ crate() {
     || fail "cargo could not install $package"
 }
 
+# Installs a program that is compiled already, of the list tests/tools.txt, unless it is there. Returns false where the list has none for this machine.
+compiled() {
+  local program=$1 bin=${CARGO_HOME:-$HOME/.cargo}/bin folder status=0
+  have "$program" && return
+  debian python3-venv
+  say "installing $program"
+  folder=$(mktemp -d)
+  grep -e "-$program==" "$ROOT/tests/tools.txt" >"$folder/list"
+  { /usr/bin/python3 -m venv "$folder/env" \
+    && "$folder/env/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r "$folder/list" \
+    && "$folder/env/bin/$program" --version >/dev/null \
+    && mkdir -p "$bin" && install "$folder/env/bin/$program" "$bin/"; } || status=1
+  rm -rf "$folder"
+  return "$status"
+}
+
 locked_version() { sed -n "/^name = \"$1\"\$/{n;s/version = \"\(.*\)\"/\1/p;q}" Cargo.lock; }
 
 setup_rust() {
@@ -250,9 +266,11 @@ setup_webkit() { debian webkit2gtk-driver xvfb; }
 setup_relay() { debian coturn; }
 
 # It wants its own lock file; without what it needs to update itself, it is built in half of the time.
-setup_nextest() { crate cargo-nextest cargo-nextest "" "" --locked --no-default-features --features default-no-update; }
+setup_nextest() {
+  compiled cargo-nextest || crate cargo-nextest cargo-nextest "" "" --locked --no-default-features --features default-no-update
+}
 
-setup_deny() { crate cargo-deny cargo-deny "" ""; }
+setup_deny() { compiled cargo-deny || crate cargo-deny cargo-deny "" ""; }
 
 setup_wasm_pack() { crate wasm-pack wasm-pack "" ""; }
 
