@@ -87,9 +87,9 @@ const READERS = [
     files: /^tests\/data\/documents\//,
     packages: ["colloquy-extract"],
     units: "package(colloquy-bases) and test(/^documents::/)",
-    areas: ["bases::addresses", "bases::complaints", "documents"],
+    areas: ["bases", "documents"],
   },
-  { files: /^tests\/recordings\//, packages: ["colloquy-providers", "colloquy-transcripts"], areas: [...TALK, "messaging::audio", "transcripts"] },
+  { files: /^tests\/recordings\//, packages: ["colloquy-providers", "colloquy-transcripts"], areas: [...TALK, "bases::recordings", "bases::videos", "messaging::audio", "providers::embedded", "transcripts", "voices"] },
 ];
 
 /** Files that no native test reads or compiles. */
@@ -110,9 +110,9 @@ const ALONE = /^(examples|tests)\/|(^|[/_])tests(\.rs$|\/)/;
 const PARTS = {
   build: /(^|\/)Cargo\.toml$/,
   unit: /^tests\/(pgvector|s3)\//,
-  clients: /^tests\/(it\/)?clients(\/|\.rs$)/,
-  wasm: /^sdk-wasm\//,
-  package: /^(js|sdk-wasm)\/|^(examples\/)?README\.md$/,
+  clients: /^tests\/(it\/)?clients(\/|\.rs$)|^tests\/browser\/stage\/waiting\.mjs$/,
+  wasm: /^sdk-wasm\/|^js\/src\/worklet\.js$|^\.cargo\/config\.toml$/,
+  package: /^(js|sdk-wasm)\/|^(examples\/)?README\.md$|^tests\/browser\/stage\/waiting\.mjs$/,
   browser: /^(examples|js|sdk-wasm|tests\/browser)\/(?!.*[A-Z]\.md$)/,
   deny: /(^|\/)Cargo\.(toml|lock)$|^\.config\/deny\.toml$/,
 };

@@ -131,9 +131,9 @@ crate() {
 compiled() {
   local program=$1 bin=${CARGO_HOME:-$HOME/.cargo}/bin folder status=0
   have "$program" && return
-  debian python3-venv
+  (debian python3-venv) || return 1
   say "installing $program"
-  folder=$(mktemp -d)
+  folder=$(mktemp -d) || return 1
   grep -e "-$program==" "$ROOT/tests/tools.txt" >"$folder/list"
   { /usr/bin/python3 -m venv "$folder/env" \
     && "$folder/env/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r "$folder/list" \

@@ -70,7 +70,9 @@ for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.2, 2_000]]) {
       assert.equal(failed, 0, `${failed} of ${SETUPS} were not set up`);
       took.sort((one, other) => one - other);
       const median = took[SETUPS / 2];
-      assert.ok(median < scaled(medianMs), `half of them took ${median} ms and more`);
+      // Without losses nothing waits for the client's timer, which repeats after a second.
+      const most = loss === 0 ? Math.min(scaled(medianMs), 950) : scaled(medianMs);
+      assert.ok(median < most, `half of them took ${median} ms and more`);
       assert.equal(relay.lost > 0, loss > 0, "the network lost nothing");
       if (process.env.FIGURES) console.log(`${stage.browser.name}: ${loss}: ${took.map(Math.round).join(" ")} ms`);
     } finally {

@@ -178,7 +178,6 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
 async fn all_keys_together_have_a_rate() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).without_worker();
     let builder = builder.config(|config| config.analyses.per_minute_of_all = 3);
-    let builder = builder;
     let app = builder.start().await;
     let (acme, other) = app.acme_and_other().await;
     for key in [&acme.key, &other.key, &acme.key] {

@@ -111,7 +111,11 @@ async fn what_was_accepted_ends_once_whatever_its_commits_say() {
     }
     server.kill().await;
 
-    let app = TestApp::builder(&database).quick_worker().start().await;
+    let app = TestApp::builder(&database)
+        .real_time()
+        .quick_worker()
+        .start()
+        .await;
     let db = app.app.store.db();
     let open = "SELECT COUNT(*) FROM work WHERE state <> 'done' AND (kind LIKE 'voices.%' \
         OR kind LIKE 'transcripts.%' OR kind LIKE 'analyses.%')";

@@ -39,7 +39,7 @@ use tokio::{process::Command, task::JoinSet, time::sleep};
 
 /// How long a request may take that finds the database away: a wait for a connection and a statement, each at its bound.
 fn longest() -> Duration {
-    patience(Duration::from_secs(20))
+    Duration::from_secs(15) + patience(Duration::from_secs(5))
 }
 
 fn fault() -> Duration {

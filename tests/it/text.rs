@@ -44,6 +44,19 @@ impl Text {
         Self::with(|_, builder| builder).await
     }
 
+    /// Nothing but a client ends a request: nothing is written that finds that it is gone, and no model is too slow.
+    async fn patient() -> Self {
+        Self::with(|_, builder| {
+            builder.config(|config| {
+                config.http.keep_alive_seconds = 3_600;
+                for model in config.models.values_mut() {
+                    (model.between_tokens_ms, model.total_ms) = (600_000, 600_000);
+                }
+            })
+        })
+        .await
+    }
+
     /// With other settings.
     async fn with(change: impl FnOnce(&Upstream, TestAppBuilder) -> TestAppBuilder) -> Self {
         let database = TestDatabase::sqlite();

@@ -94,7 +94,7 @@ async fn time_is_counted_from_when_a_child_has_its_place() {
 #[tokio::test]
 async fn a_program_that_gives_too_much_ends_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let sandbox = sandbox(folder.path(), "while :; do echo more; done; exec sleep 60");
+    let sandbox = sandbox(folder.path(), "while :; do echo more; done; exec sleep 600");
     let program = Program {
         path: Path::new("/no/matter"),
         arguments: &[],
@@ -103,14 +103,19 @@ async fn a_program_that_gives_too_much_ends_at_once() {
     };
     let claim = Claim::new(Priority::Request, "acme");
     let input = Bytes::new();
+    // Nothing else ends it.
+    let limits = Limits {
+        cpu_seconds: 600,
+        ..LIMITS
+    };
     let outcome = sandbox
-        .run_program_telling::<Vec<u8>>(&claim, program, LIMITS, input.clone())
+        .run_program_telling::<Vec<u8>>(&claim, program, limits, input.clone())
         .await;
     assert!(
         matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
         "{outcome:?}"
     );
-    let outcome = sandbox.run_program(&claim, program, LIMITS, input).await;
+    let outcome = sandbox.run_program(&claim, program, limits, input).await;
     assert!(
         matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
         "{outcome:?}"

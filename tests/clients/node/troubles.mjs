@@ -103,7 +103,7 @@ test("cancelling", async () => {
   for (const model of MODELS) {
     for (const ask of [chat, respond]) {
       // More than is said until the model knows that nobody listens.
-      await script(model, { text: "word ".repeat(1_000 * SLOWNESS), between_delay_ms: 20 });
+      await script(model, { text: "word ".repeat(400 * SLOWNESS), between_delay_ms: 20 });
       let count = 0;
       for await (const _ of await ask(client(), { model, stream: true })) {
         count += 1;

@@ -113,7 +113,7 @@ def cancelling():
     for model in MODELS:
         for ask in (chat, respond):
             # More than is said until the model knows that nobody listens.
-            script(model, text="word " * int(1_000 * SLOWNESS), between_delay_ms=20)
+            script(model, text="word " * int(400 * SLOWNESS), between_delay_ms=20)
             with ask(client(), model, stream=True) as stream:
                 for _, _ in zip(range(6), stream):
                     pass
@@ -121,8 +121,9 @@ def cancelling():
 
 
 def gone(model):
-    """The last request for a model ends because its client went away, within ten seconds on a machine of ordinary speed."""
-    for _ in range(int(1_000 * SLOWNESS)):
+    """The last request for a model ends because its client went away, within three seconds on a machine of ordinary speed."""
+    until = time.monotonic() + 3 * SLOWNESS
+    while time.monotonic() < until:
         if asked(model)[-1]["end"]:
             return equal(asked(model)[-1]["end"], "disconnected", API[model])
         time.sleep(0.01)

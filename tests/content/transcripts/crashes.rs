@@ -97,7 +97,11 @@ async fn many_at_once_outlast_their_processes() {
     assert_eq!(standing["reserved"]["seconds"], 0, "{standing}");
     let used = standing["used"]["seconds"].as_u64().unwrap();
     server.kill().await;
-    let app = TestApp::builder(&database).without_worker().start().await;
+    let app = TestApp::builder(&database)
+        .real_time()
+        .without_worker()
+        .start()
+        .await;
     // Each is three seconds; what a process had reserved that died is paid for, too, since nobody knows whether it was done. What is no
     // recording may have looked as if it was one of a second.
     let lost = "usage_records WHERE endpoint = 'transcripts' AND outcome = 'bound'";

@@ -68,7 +68,11 @@ async fn voices_outlast_their_processes() {
     }
     server.kill().await;
     // The last jobs may not have ended when their voices had.
-    let app = TestApp::builder(&database).quick_worker().start().await;
+    let app = TestApp::builder(&database)
+        .real_time()
+        .quick_worker()
+        .start()
+        .await;
     let count = async |what: &str| {
         let sql = format!("SELECT COUNT(*) FROM {what}");
         app.app.store.db().fetch_count(sql).await.unwrap()

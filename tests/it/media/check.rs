@@ -193,7 +193,7 @@ async fn the_socket_of_a_check_takes_no_message() {
         // A busy machine may be late with one of them, and a server that waits for its client is with each.
         let mut times = Vec::<Duration>::new();
         let is_soon = |took: &Duration| *took < Duration::from_millis(1_500);
-        while !times.iter().any(is_soon) {
+        while times.iter().filter(|took| is_soon(took)).count() < 3 {
             assert!(times.len() < 5, "{what}: {times:?}");
             let (answer, took) = end_of_socket(&app, &bytes).await;
             assert_eq!(answer, closed, "{what}");

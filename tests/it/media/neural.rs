@@ -29,7 +29,8 @@ async fn a_turn_that_sounds_complete_is_answered_sooner() {
     let (predicted, fixed) = (predicted.await, fixed.await);
     assert!(fixed >= Duration::from_millis(4_000), "{fixed:?}");
     // A third of a second on a machine that has nothing else to do, and ten seconds unless the model says that the turn is over.
-    assert!(predicted < Duration::from_secs(8), "{predicted:?}");
+    let most = patience(Duration::from_millis(3_500)).min(Duration::from_secs(8));
+    assert!(predicted < most, "{predicted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

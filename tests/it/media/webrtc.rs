@@ -50,6 +50,7 @@ async fn media_connects_within_a_tenth_of_a_second() {
         client.hang_up().await.unwrap();
     }
     times.sort();
-    assert!(times[0] < patience(Duration::from_millis(100)), "{times:?}");
-    assert!(times[5] < patience(Duration::from_millis(300)), "{times:?}");
+    let fastest = patience(Duration::from_millis(80)).min(Duration::from_millis(150));
+    let median = patience(Duration::from_millis(150)).min(Duration::from_millis(800));
+    assert!(times[0] < fastest && times[5] < median, "{times:?}");
 }

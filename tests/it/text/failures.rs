@@ -294,8 +294,9 @@ async fn a_server_that_does_not_take_connections_is_not_waited_for() {
     let asked = tokio::time::Instant::now();
     let error = text.post(CHAT, body.clone()).await.expect(502);
     assert_eq!(error["error"]["code"], "upstream_unreachable");
+    // By default it would be waited for five seconds.
     assert!(
-        asked.elapsed() < patience(Duration::from_secs(2)),
+        asked.elapsed() < patience(Duration::from_secs(2)).min(Duration::from_secs(4)),
         "{:?}",
         asked.elapsed()
     );
@@ -338,7 +339,7 @@ async fn a_request_that_the_model_refuses_is_the_clients_business() {
 
 #[tokio::test]
 async fn a_model_that_keeps_failing_rests() {
-    let text = impatient_with(|builder| builder).await;
+    let text = impatient().await;
     text.upstream
         .set_default(Api::Chat, Script::fault(Fault::Status(503)));
     for _ in 0..5 {

@@ -239,7 +239,7 @@ async fn a_message_that_goes_on_may_take_its_time() {
         let kind = [Data::Text, Data::Continue][nth.min(1)];
         let frame = Frame::message(piece.to_vec(), OpCode::Data(kind), false);
         socket.send(Message::Frame(frame)).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
     }
     let first = socket.response().await;
     assert_eq!(first.last().unwrap()["type"], "response.completed");

@@ -396,7 +396,7 @@ async fn what_is_too_long_is_not_remembered() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() {
-    let text = Text::start().await;
+    let text = Text::patient().await;
     let (key, quota) = text.quota(json!({})).await;
     // The model says no more, so nothing but the client ends it.
     let words = Script {

@@ -42,6 +42,7 @@ impl Budgeted {
         });
         let form = form.part("file", file(&format!("{number:03}.txt"), text));
         let path = format!("/api/documents/{BASE}");
+        self.app.advance(Duration::from_millis(1));
         let made = post(&self.app, &self.key, &path, form).await.expect(201);
         made["id"].as_str().unwrap().to_owned()
     }

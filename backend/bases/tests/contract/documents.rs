@@ -150,9 +150,14 @@ on_each_database!(a_deletion_waits_for_work_that_runs, |database| {
     let form = fields(&[("name", "More"), ("folder", "texts"), ("type", "file")]);
     let late = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
     late.expect(409);
+    // It is looked for every two seconds whether the work has ended.
+    app.run_due_jobs().await;
+    app.advance(Duration::from_secs(2));
+    app.run_due_jobs().await;
+    assert_eq!(rows(&app, "knowledge_folders").await, 1);
     db.execute(mark("done")).await.unwrap();
+    app.advance(Duration::from_secs(2));
     eventually("the folder goes", async || {
-        app.advance(Duration::from_secs(1));
         rows(&app, "knowledge_folders").await == 0
     })
     .await;

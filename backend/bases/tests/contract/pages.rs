@@ -40,7 +40,11 @@ on_each_database!(
         .await
         .expect(201);
         let path = format!("/api/documents/{BASE}/empty");
-        let mut made = add_many(async |form| post(&app, key, &path, form).await).await;
+        let mut made = add_many(async |form| {
+            app.advance(Duration::from_millis(1));
+            post(&app, key, &path, form).await
+        })
+        .await;
         // The same original in the first page and in the last one, both of which have a text waiting.
         let lions = upload(&app, key, "lions.txt", b"Lions eat meat.".to_vec()).await;
         made.push(lions.expect(201)["id"].as_str().unwrap().to_owned());
@@ -141,7 +145,11 @@ on_each_database!(a_bundle_has_final_contents_of_all_pages, |database| {
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let path = format!("/api/documents/{BASE}/empty");
-    let made = add_many(async |form| post(&app, key, &path, form).await).await;
+    let made = add_many(async |form| {
+        app.advance(Duration::from_millis(1));
+        post(&app, key, &path, form).await
+    })
+    .await;
     // More than a page of them.
     let finals: Vec<usize> = (0..DOCUMENTS).filter(|nth| nth % 10 < 5).collect();
     for &nth in &finals {
@@ -181,7 +189,11 @@ on_each_database!(
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         let path = format!("/api/documents/{BASE}/empty");
-        add_many(async |form| post(&app, key, &path, form).await).await;
+        add_many(async |form| {
+            app.advance(Duration::from_millis(1));
+            post(&app, key, &path, form).await
+        })
+        .await;
         // Nothing reads ahead of whoever reads the body, and the list is larger than what any layer holds of it.
         let reason = "x".repeat(300_000);
         let sql = "UPDATE knowledge_documents SET processing_error = $1";

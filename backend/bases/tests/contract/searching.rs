@@ -264,7 +264,7 @@ async fn found_count(app: &App, key: &str) -> usize {
 on_each_database!(another_model_takes_over, |database| {
     let upstream = Upstream::start().await;
     let start = async |model: Option<&str>| {
-        let mut builder = builder(&database);
+        let mut builder = builder(&database).real_time();
         if let Some(model) = model {
             builder = builder.config(|config| upstream.embed(config, model));
         }

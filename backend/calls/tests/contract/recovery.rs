@@ -249,11 +249,20 @@ async fn a_call_that_connects_in_an_outage_is_ongoing_after_it() {
 
     // `cannot_connect_now`, as a server says that starts.
     refuse_changes(&app, "57P03").await;
+    let begun = app.state.clock.now_ms();
     let mut trying = std::pin::pin!(connected());
     let a_while = support::patience(Duration::from_millis(100));
     let tried = tokio::time::timeout(a_while, &mut trying).await;
     assert!(tried.is_err(), "it is given up");
+    app.advance(Duration::from_secs(7));
     allow_changes(&app).await;
     trying.await;
     assert_eq!(state(&app, &acme, &path).await, "ongoing");
+    // It has been so since its media connected.
+    let db = app.state.store.db();
+    let since: Option<i64> = db
+        .fetch_scalar("SELECT ongoing_at FROM calls")
+        .await
+        .unwrap();
+    assert_eq!(since, Some(begun));
 }
