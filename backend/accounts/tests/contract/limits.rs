@@ -216,13 +216,14 @@ async fn play(database: TestDatabase, steps: Vec<Step>) {
 
 #[test]
 fn any_order_of_events_leaves_the_books_right() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
     let steps = proptest::collection::vec(step(), 1..40);
     proptest!(ProptestConfig::with_cases(by_length(12, 120)), |(steps in steps)| {
+        // One for each case: the nodes of a case, and their connections, end with it.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             play(TestDatabase::sqlite(), steps.clone()).await;
             play(TestDatabase::postgres().await, steps).await;
