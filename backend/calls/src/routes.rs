@@ -206,7 +206,7 @@ pub(crate) async fn read_call(
 
 /// Reads the transcript of a call that completed, which is kept as long as the call. A publishable key reads none.
 #[utoipa::path(
-    get, path = "/v2/calls/{call_id}/transcript", tag = "calls",
+    get, path = "/v2/calls/{call_id}/transcript", operation_id = "read_call_transcript", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
     responses(
         (status = 200, body = TranscriptEnvelope),

@@ -144,7 +144,7 @@ fn content(personality: String, parameters: Option<Value>) -> Result<Content, Ap
 
 /// The partner's characters, by name.
 #[utoipa::path(
-    get, path = "/api/characters/{partner}", tag = "characters", params(("partner" = String, Path), PageQuery),
+    get, path = "/api/characters/{partner}", operation_id = "list_characters", tag = "characters", params(("partner" = String, Path), PageQuery),
     responses((status = 200, body = [CharacterEntryView]))
 )]
 pub(crate) async fn list(
@@ -161,7 +161,7 @@ pub(crate) async fn list(
 
 /// Makes a character.
 #[utoipa::path(
-    post, path = "/api/characters/{partner}", tag = "characters", params(("partner" = String, Path)),
+    post, path = "/api/characters/{partner}", operation_id = "create_character", tag = "characters", params(("partner" = String, Path)),
     request_body = NewCharacterBody,
     responses(
         (status = 201, body = CharacterView), (status = 400), (status = 409),
@@ -182,7 +182,7 @@ pub(crate) async fn create(
 
 /// The newest version of a character.
 #[utoipa::path(
-    get, path = "/api/characters/{partner}/{name}", tag = "characters",
+    get, path = "/api/characters/{partner}/{name}", operation_id = "read_character", tag = "characters",
     params(("partner" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = CharacterView), (status = 404))
 )]
@@ -199,7 +199,7 @@ pub(crate) async fn read(
 
 /// Makes a new version of a character.
 #[utoipa::path(
-    put, path = "/api/characters/{partner}/{name}", tag = "characters",
+    put, path = "/api/characters/{partner}/{name}", operation_id = "update_character", tag = "characters",
     params(("partner" = String, Path), ("name" = String, Path), ("If-Match" = Option<String>, Header)),
     request_body = CharacterBody,
     responses(
@@ -230,7 +230,7 @@ pub(crate) async fn update(
 
 /// Deletes a character with all its versions.
 #[utoipa::path(
-    delete, path = "/api/characters/{partner}/{name}", tag = "characters",
+    delete, path = "/api/characters/{partner}/{name}", operation_id = "delete_character", tag = "characters",
     params(("partner" = String, Path), ("name" = String, Path)),
     responses((status = 204), (status = 404))
 )]

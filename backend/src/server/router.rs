@@ -137,4 +137,17 @@ mod tests {
         }
         assert_eq!(document().paths.paths.len(), routes);
     }
+
+    #[test]
+    fn every_operation_has_an_id_of_its_own() {
+        let mut ids = std::collections::HashSet::new();
+        let document = document();
+        for (path, item) in &document.paths.paths {
+            let operations = [&item.get, &item.put, &item.post, &item.delete, &item.patch];
+            for operation in operations.into_iter().flatten() {
+                let id = operation.operation_id.clone().unwrap();
+                assert!(ids.insert(id.clone()), "{id} at {path}");
+            }
+        }
+    }
 }

@@ -44,7 +44,7 @@ const MOST_DAYS: i64 = 366;
 
 /// The partner's quotas, newest first; revoked ones too.
 #[utoipa::path(
-    get, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path), PageQuery),
+    get, path = "/api/quotas/{partner}", operation_id = "list_quotas", tag = "quotas", params(("partner" = String, Path), PageQuery),
     responses((status = 200, body = [QuotaView]))
 )]
 pub(crate) async fn list(
@@ -61,7 +61,7 @@ pub(crate) async fn list(
 
 /// Makes a quota and its key, which is shown this once. Quotas count in the partner's storage, 2 KiB each beside their lists.
 #[utoipa::path(
-    post, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path)),
+    post, path = "/api/quotas/{partner}", operation_id = "create_quota", tag = "quotas", params(("partner" = String, Path)),
     request_body = QuotaBody,
     responses(
         (status = 201, body = QuotaWithKey), (status = 404),
@@ -82,7 +82,7 @@ pub(crate) async fn create(
 
 /// A quota, and how much of it is left.
 #[utoipa::path(
-    get, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    get, path = "/api/quotas/{partner}/{quota_id}", operation_id = "read_quota", tag = "quotas",
     params(("partner" = String, Path), ("quota_id" = String, Path)),
     responses((status = 200, body = QuotaView), (status = 404))
 )]
@@ -99,7 +99,7 @@ pub(crate) async fn read(
 /// Changes what the body names. Limits count at once; the rest within 5 s on other nodes. Lists may not become longer while the server's disk is
 /// nearly full.
 #[utoipa::path(
-    put, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    put, path = "/api/quotas/{partner}/{quota_id}", operation_id = "update_quota", tag = "quotas",
     params(("partner" = String, Path), ("quota_id" = String, Path)),
     request_body = QuotaBody,
     responses(

@@ -59,7 +59,7 @@ pub(super) async fn content_types() -> Json<ContentTypesView> {
 
 /// The partner's knowledge bases, by name.
 #[utoipa::path(
-    get, path = "/api/knowledgebases/{partner}", tag = "knowledge bases", params(("partner" = String, Path)),
+    get, path = "/api/knowledgebases/{partner}", operation_id = "list_knowledge_bases", tag = "knowledge bases", params(("partner" = String, Path)),
     responses((status = 200, body = [KnowledgeBaseView]))
 )]
 pub(super) async fn list(
@@ -94,7 +94,7 @@ pub(super) struct NewBaseForm {
 
 /// Makes a knowledge base.
 #[utoipa::path(
-    post, path = "/api/knowledgebases/{partner}", tag = "knowledge bases", params(("partner" = String, Path)),
+    post, path = "/api/knowledgebases/{partner}", operation_id = "create_knowledge_base", tag = "knowledge bases", params(("partner" = String, Path)),
     request_body(content = NewBaseForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = KnowledgeBaseView), (status = 400), (status = 404, description = "there is no such partner"),
@@ -163,7 +163,7 @@ fn dollars(text: &str) -> Result<Usd, ApiError> {
 
 /// Deletes a knowledge base with its folders and documents.
 #[utoipa::path(
-    delete, path = "/api/knowledgebases/{partner}/{kb}", tag = "knowledge bases",
+    delete, path = "/api/knowledgebases/{partner}/{kb}", operation_id = "delete_knowledge_base", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses((status = 200, body = DeletionView), (status = 404))
 )]

@@ -99,7 +99,7 @@ pub(crate) struct ChannelBody {
 
 /// Pauses a channel, lets it go on, or has other models work on its videos. Its address cannot change.
 #[utoipa::path(
-    patch, path = "/api/folders/{partner}/{kb}/{folder}/channel", tag = "knowledge bases",
+    patch, path = "/api/folders/{partner}/{kb}/{folder}/channel", operation_id = "change_channel", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("folder" = String, Path)), request_body = ChannelBody,
     responses((status = 200, body = ChannelView), (status = 400), (status = 404), (status = 409, description = "the folder follows no channel"))
 )]

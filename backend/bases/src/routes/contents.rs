@@ -88,7 +88,7 @@ pub(crate) struct ContentView {
 /// Returns a content of a document. Contents larger than `knowledge.max_text_bytes` are only available as a download. The body is
 /// streamed; if reading fails, the connection is closed early.
 #[utoipa::path(
-    get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
+    get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", operation_id = "read_content", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
     responses(
         (status = 200, body = ContentView), (status = 400), (status = 404),

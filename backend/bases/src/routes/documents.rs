@@ -51,7 +51,7 @@ pub(crate) struct DocumentsView {
 ///
 /// The response is streamed and ends abnormally if a later page of documents cannot be read.
 #[utoipa::path(
-    get, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
+    get, path = "/api/documents/{partner}/{kb}", operation_id = "list_documents", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses(
         (status = 200, body = DocumentsView), (status = 404),
@@ -168,7 +168,7 @@ pub(super) async fn read_all(
 
 /// A document.
 #[utoipa::path(
-    get, path = "/api/document/{partner}/{kb}/{doc_id}", tag = "knowledge bases",
+    get, path = "/api/document/{partner}/{kb}/{doc_id}", operation_id = "read_document", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path)),
     responses((status = 200, body = DocumentView), (status = 404))
 )]
@@ -388,7 +388,7 @@ pub(super) struct DeleteQuery {
 
 /// Deletes a document.
 #[utoipa::path(
-    delete, path = "/api/documents/{partner}/{kb}/{doc_id}", tag = "knowledge bases",
+    delete, path = "/api/documents/{partner}/{kb}/{doc_id}", operation_id = "delete_document", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), DeleteQuery),
     responses(
         (status = 200, body = DeletionView), (status = 404),

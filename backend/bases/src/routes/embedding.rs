@@ -21,7 +21,7 @@ use crate::{
 
 /// How far the documents of a knowledge base are embedded. Asking starts nothing.
 #[utoipa::path(
-    get, path = "/api/embedding/{partner}/{kb}", tag = "knowledge bases",
+    get, path = "/api/embedding/{partner}/{kb}", operation_id = "read_embedding_status", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses((status = 200, body = EmbeddingInfoView), (status = 404))
 )]

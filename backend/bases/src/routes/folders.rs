@@ -45,7 +45,7 @@ pub(crate) struct FolderView {
 
 /// The names of the folders of a knowledge base.
 #[utoipa::path(
-    get, path = "/api/folders/{partner}/{kb}", tag = "knowledge bases",
+    get, path = "/api/folders/{partner}/{kb}", operation_id = "list_folders", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses((status = 200, body = FoldersView), (status = 404))
 )]
@@ -80,7 +80,7 @@ pub(super) struct NewFolderForm {
 
 /// Makes a folder.
 #[utoipa::path(
-    post, path = "/api/folders/{partner}/{kb}", tag = "knowledge bases",
+    post, path = "/api/folders/{partner}/{kb}", operation_id = "create_folder", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     request_body(content = NewFolderForm, content_type = "multipart/form-data"),
     responses(
@@ -139,7 +139,7 @@ fn new_channel(fields: &mut Fields) -> Result<NewChannel, ApiError> {
 
 /// Deletes a folder with its documents.
 #[utoipa::path(
-    delete, path = "/api/folders/{partner}/{kb}/{folder}", tag = "knowledge bases",
+    delete, path = "/api/folders/{partner}/{kb}/{folder}", operation_id = "delete_folder", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("folder" = String, Path)),
     responses((status = 200, body = DeletionView), (status = 404))
 )]

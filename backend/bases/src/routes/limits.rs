@@ -157,7 +157,7 @@ impl QuotaInfoView {
 
 /// The budget of a knowledge base.
 #[utoipa::path(
-    get, path = "/api/knowledgebases/{partner}/{kb}/limits", tag = "knowledge bases",
+    get, path = "/api/knowledgebases/{partner}/{kb}/limits", operation_id = "read_limits", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses((status = 200, body = BudgetView), (status = 404))
 )]
@@ -191,7 +191,7 @@ pub(crate) struct LimitsBody {
 /// Gives a knowledge base other limits. Where there is room then, what waited for it goes on by itself. A limit below what was used already
 /// lets nothing begin any more; what was sent goes on.
 #[utoipa::path(
-    patch, path = "/api/knowledgebases/{partner}/{kb}/limits", tag = "knowledge bases",
+    patch, path = "/api/knowledgebases/{partner}/{kb}/limits", operation_id = "change_limits", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)), request_body = LimitsBody,
     responses((status = 200, body = BudgetView), (status = 400), (status = 404), (status = 409))
 )]

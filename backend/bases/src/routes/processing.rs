@@ -409,7 +409,7 @@ pub(super) struct RetryQuery {
 /// Retries failed rewritings from the section that failed. A section whose request was in flight when a server process ended is requested
 /// again and may be billed twice.
 #[utoipa::path(
-    post, path = "/api/rewriting/{partner}/retry-failed", tag = "knowledge bases",
+    post, path = "/api/rewriting/{partner}/retry-failed", operation_id = "retry_failed_rewritings", tag = "knowledge bases",
     params(("partner" = String, Path), RetryQuery),
     responses((status = 200, body = BulkView), (status = 404), (status = 409, description = "The base is being deleted"))
 )]

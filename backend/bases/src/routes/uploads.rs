@@ -191,7 +191,7 @@ async fn named_folder(bases: &Bases, base: &KnowledgeBase, name: &str) -> Result
 /// A file that is not what its name says, is an archive or of a type that is not supported is refused. A document with the same
 /// content as another one of the base is taken, and says so (`duplicate_document_ids`).
 #[utoipa::path(
-    post, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
+    post, path = "/api/documents/{partner}/{kb}", operation_id = "create_document", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     request_body(content = NewDocumentForm, content_type = "multipart/form-data"),
     responses((status = 201, body = DocumentView), (status = 400), (status = 404), (status = 413), (status = 415))

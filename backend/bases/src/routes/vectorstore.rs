@@ -101,7 +101,7 @@ impl From<SyncStanding> for SyncedDocumentView {
 /// How far the final content of a knowledge base's documents is brought to a vector store; administrators only. Documents come in pages,
 /// with the next one in the header `Link`.
 #[utoipa::path(
-    get, path = "/api/vectorstore-sync/{partner}/{kb}", tag = "knowledge bases",
+    get, path = "/api/vectorstore-sync/{partner}/{kb}", operation_id = "read_vectorstore_sync", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), PageQuery),
     responses((status = 200, body = SyncView), (status = 403), (status = 404))
 )]
@@ -181,7 +181,7 @@ pub(super) async fn backfill(
 
 /// Brings those documents to the vector store again whose sync failed. Administrators only.
 #[utoipa::path(
-    post, path = "/api/vectorstore-sync/{partner}/{kb}/retry-failed", tag = "knowledge bases",
+    post, path = "/api/vectorstore-sync/{partner}/{kb}/retry-failed", operation_id = "retry_failed_vectorstore_sync", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     responses(
         (status = 200, body = QueuedView), (status = 403), (status = 404),

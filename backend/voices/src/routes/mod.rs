@@ -86,7 +86,7 @@ async fn view(voices: &Voices, tenant: &Tenant, name: &str) -> Result<Json<Voice
 
 /// The voices of a partner, by name.
 #[utoipa::path(
-    get, path = "/api/voices/{partner}", tag = "voices",
+    get, path = "/api/voices/{partner}", operation_id = "list_library_voices", tag = "voices",
     params(("partner" = String, Path)),
     responses((status = 200, body = Vec<ListedView>))
 )]
