@@ -14,6 +14,7 @@ use crate::{
     blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
+    events::Events,
     fetch::Fetcher,
     generation::Generation,
     http::Edge,
@@ -63,6 +64,8 @@ pub struct Parts {
     pub voices: Voices,
     /// The calls that run on this node.
     pub media: Media,
+    /// Streams of changes.
+    pub events: Events,
     /// The outside services.
     pub providers: Providers,
     /// What the layers around the routes need.
@@ -120,6 +123,7 @@ give! {
     Voices: voices,
     Analyses: analyses,
     Media: media,
+    Events: events,
 }
 
 /// Partners, keys and quotas, for a command.
@@ -176,6 +180,7 @@ impl App {
         )?;
         let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
+        let events = Events::new(accounts.clone());
         let calls = Calls::open(
             characters.clone(),
             webhooks.clone(),
@@ -218,6 +223,7 @@ impl App {
         Ok(Self(Arc::new(Parts {
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
+            events,
             accounts,
             blobs,
             bases,

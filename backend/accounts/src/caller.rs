@@ -1,7 +1,8 @@
 //! Who asks, by an API key, and whose data it is about.
 
-use std::num::NonZeroU32;
+use std::{fmt, num::NonZeroU32, sync::Arc};
 
+use async_trait::async_trait;
 use axum::{
     extract::{FromRef, FromRequestParts, RawPathParams},
     http::{HeaderMap, header::ORIGIN, request::Parts},
@@ -13,14 +14,84 @@ use colloquy_http::{
     memory::Share,
 };
 
-use super::{KeyRefused, PartnerId, Principal, Tenant, keys};
+use super::{
+    KeyRefused, PartnerId, Principal, Tenant,
+    keys::{self, KnownKey},
+};
 use crate::Accounts;
 
 /// Whoever made the request. The key is in `X-Api-Key`, in `Authorization: Bearer` or, for the voice library, in the query
-/// (`api_key`), looked for in this order. A publishable key passes on the call routes only, and from its origins only. Each request counts
-/// against the key's rate limit, of a publishable key also against the share of it that the client's network has.
+/// (`api_key`), looked for in this order; a request without any of them has the key of its [session](SessionKey). A publishable key passes on the call
+/// routes only, and from its origins only. Each request counts against the key's rate limit, of a publishable key also against the share of
+/// it that the client's network has.
 #[derive(Debug, Clone)]
 pub struct Caller(pub Principal);
+
+/// Looks up the session of a request, which stands for the key that it was begun with.
+#[async_trait]
+pub trait SessionLookup: fmt::Debug + Send + Sync {
+    /// Returns the key for a request, which may prolong the session.
+    ///
+    /// # Errors
+    /// Says why the session gives no access.
+    async fn key(&self) -> Result<KnownKey, ApiError>;
+
+    /// Returns the key while a response lasts, which does not prolong the session.
+    ///
+    /// # Errors
+    /// Says why the session gives no access any more.
+    async fn key_again(&self) -> Result<KnownKey, ApiError>;
+}
+
+/// The session of a request that has one: an extension of requests.
+#[derive(Debug, Clone)]
+pub struct SessionKey(pub Arc<dyn SessionLookup>);
+
+/// The key of a request whose response lasts, authenticated again while it does.
+#[derive(Debug, Clone)]
+pub enum LastingKey {
+    /// A key that the request showed.
+    Shown(KnownKey),
+    /// The key of a session.
+    Session(SessionKey),
+}
+
+impl LastingKey {
+    /// Remembers the key of a request that `principal` made.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn of(
+        parts: &Parts,
+        accounts: &Accounts,
+        principal: &Principal,
+    ) -> Result<Self, ApiError> {
+        let session = parts.extensions.get::<SessionKey>();
+        match (key_text(parts), session) {
+            (Some(text), _) => {
+                let known = keys::remember(accounts, principal, &text).await?;
+                Ok(Self::Shown(known))
+            }
+            (None, Some(session)) => Ok(Self::Session(session.clone())),
+            (None, None) => Err(ApiError::unauthorized()),
+        }
+    }
+
+    /// Authenticates the key again. The check counts against no rate.
+    ///
+    /// # Errors
+    /// 401 if the key or its session has ended; the database's failure.
+    pub async fn check(&self, accounts: &Accounts) -> Result<Principal, ApiError> {
+        let principal = match self {
+            Self::Shown(key) => keys::authenticate_known(accounts, key).await?,
+            Self::Session(SessionKey(session)) => {
+                let key = session.key_again().await?;
+                keys::authenticate_known(accounts, &key).await?
+            }
+        };
+        Ok(principal)
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller
 where
@@ -44,11 +115,18 @@ impl Caller {
         accounts: &Accounts,
         key: Option<&str>,
     ) -> Result<Self, ApiError> {
-        let principal = match key {
-            Some(text) => keys::authenticate(accounts, text, client_address(parts)).await,
-            None => Err(KeyRefused::Invalid),
+        let session = parts.extensions.get::<SessionKey>();
+        let principal = match (key, session) {
+            (Some(text), _) => keys::authenticate(accounts, text, client_address(parts))
+                .await
+                .map_err(|error| refused(parts, accounts, error))?,
+            // Nobody guessed the key of a session, so that it ended counts as no attempt.
+            (None, Some(SessionKey(session))) => {
+                let key = session.key().await?;
+                keys::authenticate_known(accounts, &key).await?
+            }
+            (None, None) => return Err(refused(parts, accounts, KeyRefused::Invalid)),
         };
-        let principal = principal.map_err(|error| refused(parts, accounts, error))?;
         tracing::Span::current().record("key_id", principal.key_id.as_str());
         hold_for(parts, principal.own_tenant().as_ref());
         check_page(parts, &principal)?;

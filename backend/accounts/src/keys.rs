@@ -4,7 +4,7 @@
 //! The row keeps an HMAC-SHA-256 of the whole text under a server secret, so a stolen table gives no key. Rows are
 //! remembered for [`MAX_AGE`], which bounds how long a key revoked on another node still works here.
 
-use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField, names};
@@ -311,6 +311,21 @@ pub async fn revoke(
     }
 }
 
+/// A key that somebody has shown: what there is to remember of it, instead of its text. It gives access for as long as the key does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KnownKey {
+    /// The id.
+    pub id: String,
+    /// The HMAC of its text, hexadecimal. It tells the configured key from one that was configured before.
+    pub mac: String,
+}
+
+impl fmt::Debug for KnownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KnownKey").field(&self.id).finish()
+    }
+}
+
 /// Finds out whose key this is, for a request that came `from` an address.
 ///
 /// # Errors
@@ -322,26 +337,93 @@ pub async fn authenticate(
     from: IpAddr,
 ) -> Result<Principal, KeyRefused> {
     if is_configured(accounts.config.admin_key.as_ref(), text) {
-        return Ok(Principal {
-            key_id: CONFIGURED_KEY_ID.to_owned(),
-            reach: DataScope::Admin,
-            scopes: None,
-            allowed_origins: None,
-            partner_rate: None,
-        });
+        return Ok(configured());
     }
     let Some((kind, id)) = split(text) else {
         return Err(KeyRefused::Invalid);
     };
     let key = find(accounts, id, text, from).await?;
     let known = verify(accounts, text, &key.mac).await?;
-    let now_ms = accounts.clock.now_ms();
-    let ended = key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now_ms);
-    if !known || ended || key.kind != kind {
+    if !known || key.kind != kind {
         return Err(KeyRefused::Invalid);
     }
-    note_use(accounts, &key, now_ms);
-    let reach = match (&key.partner, kind) {
+    principal(accounts, &key)
+}
+
+/// Remembers a key that was just [authenticated](authenticate).
+///
+/// # Errors
+/// The database's failure.
+pub async fn remember(
+    directory: &Directory,
+    principal: &Principal,
+    text: &str,
+) -> Result<KnownKey, StoreError> {
+    Ok(KnownKey {
+        id: principal.key_id.clone(),
+        mac: directory.key_ring.mac(&directory.store, text).await?,
+    })
+}
+
+/// Authenticates a key that was shown earlier.
+///
+/// # Errors
+/// When it has expired or was revoked since, or is not configured any more; when the database fails.
+pub async fn authenticate_known(
+    accounts: &Accounts,
+    known: &KnownKey,
+) -> Result<Principal, KeyRefused> {
+    if known.id == CONFIGURED_KEY_ID {
+        let configured_key = accounts.config.admin_key.as_ref();
+        let is_same = match configured_key {
+            Some(key) => verify(accounts, key.reveal(), &known.mac).await?,
+            None => false,
+        };
+        return is_same.then(configured).ok_or(KeyRefused::Invalid);
+    }
+    let Some(key) = read(accounts, &known.id).await? else {
+        return Err(KeyRefused::Invalid);
+    };
+    match key.mac == known.mac {
+        true => principal(accounts, &key),
+        false => Err(KeyRefused::Invalid),
+    }
+}
+
+/// Returns when a key expires, in milliseconds since 1970; `None` if it does not.
+///
+/// # Errors
+/// The database's failure.
+pub async fn expires_at(accounts: &Accounts, known: &KnownKey) -> Result<Option<i64>, StoreError> {
+    if known.id == CONFIGURED_KEY_ID {
+        return Ok(None);
+    }
+    let key = read(accounts, &known.id).await?;
+    Ok(key.and_then(|key| key.expires_at))
+}
+
+/// Returns the principal of the key of the configuration.
+fn configured() -> Principal {
+    Principal {
+        key_id: CONFIGURED_KEY_ID.to_owned(),
+        reach: DataScope::Admin,
+        scopes: None,
+        allowed_origins: None,
+        partner_rate: None,
+    }
+}
+
+/// Returns the principal of a key, which is used now.
+///
+/// # Errors
+/// When the key has ended.
+fn principal(accounts: &Accounts, key: &StoredKey) -> Result<Principal, KeyRefused> {
+    let now_ms = accounts.clock.now_ms();
+    if key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now_ms) {
+        return Err(KeyRefused::Invalid);
+    }
+    note_use(accounts, key, now_ms);
+    let reach = match (&key.partner, key.kind) {
         (Some(partner), KeyKind::Secret | KeyKind::Publishable) => {
             DataScope::Partner(partner.clone())
         }
@@ -427,18 +509,26 @@ async fn find(
     let known = ring.rows.get_old(id);
     let mac = known.as_ref().map(|key| key.mac.as_str());
     let attempt = hold_attempt(accounts, text, mac, from).await?;
-    // Others may have found it while this one waited.
+    match read(accounts, id).await? {
+        Some(key) => Ok(key),
+        None => Err(unknown(attempt)),
+    }
+}
+
+/// The key of this id, as it was a moment ago at most.
+async fn read(accounts: &Accounts, id: &str) -> Result<Option<Arc<StoredKey>>, StoreError> {
+    let ring = &accounts.key_ring;
     if let Some(key) = ring.rows.get(id) {
-        return Ok(key);
+        return Ok(Some(key));
     }
     let generation = ring.rows.generation();
     let Some(key) = store::find_key(accounts.store.db(), id).await? else {
-        return Err(unknown(attempt));
+        return Ok(None);
     };
     let key = Arc::new(key);
     ring.rows
         .insert(generation, id.to_owned(), Arc::clone(&key));
-    Ok(key)
+    Ok(Some(key))
 }
 
 /// The database was asked for a key that nobody has.

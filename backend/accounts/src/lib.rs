@@ -30,7 +30,7 @@ use utoipa::ToSchema;
 use self::{ledger::Ledger, partners::PartnerDependent, quotas::QuotaCache};
 
 pub use self::{
-    caller::{Caller, PartnerTenant},
+    caller::{Caller, LastingKey, PartnerTenant, SessionKey, SessionLookup},
     error::{AccessDenied, AccountError, KeyRefused},
     keys::KeyRing,
     secrets::server_secret,

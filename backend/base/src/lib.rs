@@ -11,6 +11,7 @@
 //! - [`markup`]: marks inside of a line of Markdown or HTML
 //! - [`memory`]: memory that owners share, reserved before it is used
 //! - [`names`]: what people may call things
+//! - [`permits`]: a bounded number of permits that owners share
 //! - [`json`]: JSON from outside, with a bound on the memory that it becomes
 
 pub mod cache;
@@ -25,3 +26,4 @@ pub mod markup;
 pub mod memory;
 pub mod money;
 pub mod names;
+pub mod permits;

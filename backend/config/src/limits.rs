@@ -39,6 +39,10 @@ pub struct LimitsConfig {
     pub text_socket_idle_seconds: u32,
     /// For how long such a socket takes requests, in seconds.
     pub text_socket_seconds: u32,
+    /// Event streams that may be open on this node; half of `http.max_connections` if that is less.
+    pub event_streams: u32,
+    /// Event streams of one partner that may be open on this node.
+    pub event_streams_per_partner: u32,
     /// How long responses are kept for requests that go on from them, in days.
     pub response_days: u32,
     /// How long a reply waits for what is looked up for it, in milliseconds.
@@ -74,6 +78,8 @@ impl Default for LimitsConfig {
             text_sockets_per_partner: 128,
             text_socket_idle_seconds: 600,
             text_socket_seconds: 3_600,
+            event_streams: 2_048,
+            event_streams_per_partner: 1_024,
             response_days: 30,
             retrieval_ms: 1_000,
             completion_minutes: 20,
@@ -128,6 +134,11 @@ impl LimitsConfig {
         ensure!(
             (1..=86_400).contains(&self.text_socket_seconds),
             "limits.text_socket_seconds: 1 to 86400"
+        );
+        ensure!(self.event_streams >= 1, "limits.event_streams: at least 1");
+        ensure!(
+            self.event_streams_per_partner >= 1,
+            "limits.event_streams_per_partner: at least 1"
         );
         ensure!(
             (1..=3_650).contains(&self.response_days),

@@ -5,16 +5,13 @@ use std::{convert::Infallible, time::Duration};
 use axum::{
     Json,
     body::Body,
-    http::{
-        HeaderValue,
-        header::{CACHE_CONTROL, CONTENT_TYPE},
-    },
     response::{IntoResponse as _, Response},
 };
 use bytes::BytesMut;
 use colloquy_accounts::ledger::Outcome;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{self as formats, Ending, Tally};
+use colloquy_http::event_stream;
 use colloquy_providers::{Model, ProviderError};
 use futures_util::stream;
 use serde_json::Value;
@@ -108,20 +105,6 @@ pub(super) fn replayed(response: &Value, starting_after: Option<u64>) -> Respons
         Ok::<_, Infallible>(out.freeze())
     });
     event_stream(Body::from_stream(stream::iter(written)))
-}
-
-/// The response that a stream of events is.
-pub(super) fn event_stream(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // A proxy that collects a stream would show it at its end.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 /// Settles what no model answered: with what the last one says it took all the same.

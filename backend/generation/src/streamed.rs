@@ -10,12 +10,13 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use colloquy_accounts::ledger::Outcome;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{Encoder, Ending, Frame, VisibleRetrieval};
+use colloquy_http::event_stream;
 use colloquy_providers::Model;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    answer::{count_added, event_stream, outcome, seconds},
+    answer::{count_added, outcome, seconds},
     bill::Bill,
     dispatch::{Dispatch, Step},
     error::AnswerError,

@@ -20,6 +20,7 @@ mod page;
 mod parameters;
 mod shape;
 pub mod sockets;
+mod sse;
 mod storing;
 pub mod upgrade;
 
@@ -33,6 +34,7 @@ pub use observe::Arrival;
 pub use page::{Listed, Listing, NoFilter, Page, PageQuery, StrictQuery};
 pub use shape::public_error;
 pub use shape::{ErrorContext, ErrorShape};
+pub use sse::event_stream;
 pub use storing::{DiskLow, needs_disk};
 
 /// The header that tells what an answer goes without; pages may read it.

@@ -3,6 +3,7 @@
 //! `server/capabilities.rs` lists all of them; the routes, the API document, the worker of jobs, the start and the stop are
 //! made of that list.
 
+use axum::Router;
 use colloquy_http::Interface;
 
 use crate::{State, jobs, router::DescribedRouter};
@@ -20,6 +21,11 @@ pub trait Capability<S: State>: Sync {
     /// Its routes.
     fn routes(&self) -> Vec<Routes<S>> {
         Vec::new()
+    }
+
+    /// Wraps all routes, including those of other capabilities.
+    fn around(&self, routes: Router<S>, _state: &S) -> Router<S> {
+        routes
     }
 
     /// Adds its kinds of jobs to those that the worker runs.

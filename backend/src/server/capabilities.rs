@@ -4,13 +4,13 @@ use super::{health::Operations, heartbeat::Heartbeat, texts::Texts};
 use crate::{
     App, accounts::AccountsCapability, analyses::AnalysesCapability, bases::BasesCapability,
     blobs::BlobsCapability, calls::CallsCapability, characters::CharactersCapability,
-    generation::GenerationCapability, kernel::Capability, media::MediaCapability,
-    messaging::MessagingCapability, speech::SpeechCapability, transcripts::TranscriptsCapability,
-    voices::VoicesCapability, webhooks::WebhooksCapability,
+    events::EventsCapability, generation::GenerationCapability, kernel::Capability,
+    media::MediaCapability, messaging::MessagingCapability, speech::SpeechCapability,
+    transcripts::TranscriptsCapability, voices::VoicesCapability, webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 16] = [
+pub(super) const ALL: [&dyn Capability<App>; 17] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
@@ -25,6 +25,7 @@ pub(super) const ALL: [&dyn Capability<App>; 16] = [
     &AnalysesCapability,
     &VoicesCapability,
     &WebhooksCapability,
+    &EventsCapability,
     &Texts,
     &Operations,
 ];

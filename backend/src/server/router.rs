@@ -110,6 +110,9 @@ pub fn with_layers(
         .into_iter()
         .map(|(interface, routes)| interface.wrap(&app.edge, routes))
         .fold(Router::new(), Router::merge);
+    let routes = capabilities::ALL
+        .iter()
+        .fold(routes, |routes, capability| capability.around(routes, &app));
     routes
         .fallback_service(service_fn(unmatched(&app)))
         .layer(middleware::from_fn_with_state(

@@ -8,6 +8,7 @@ use sqlx::{
 };
 
 use crate::{
+    Dialect,
     connection::{Driver, Pool},
     remedy,
 };
@@ -77,14 +78,45 @@ pub struct Migrated {
     pub run: Vec<&'static str>,
 }
 
+/// The SQL of a migration.
+#[derive(Clone, Copy)]
+enum Sql {
+    /// What both databases understand.
+    Both(&'static str),
+    /// What each of them understands.
+    Each {
+        sqlite: &'static str,
+        postgres: &'static str,
+    },
+}
+
+impl Sql {
+    fn of(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (Self::Both(sql), _)
+            | (Self::Each { sqlite: sql, .. }, Dialect::Sqlite)
+            | (Self::Each { postgres: sql, .. }, Dialect::Postgres) => sql,
+        }
+    }
+}
+
 macro_rules! sql_files {
-    ($($name:literal),+ $(,)?) => {
-        [$(($name, include_str!(concat!("../migrations/", $name, ".sql")))),+]
+    (@sql $name:literal) => {
+        Sql::Both(include_str!(concat!("../migrations/", $name, ".sql")))
+    };
+    (@sql $name:literal each) => {
+        Sql::Each {
+            sqlite: include_str!(concat!("../migrations/", $name, ".sqlite.sql")),
+            postgres: include_str!(concat!("../migrations/", $name, ".postgres.sql")),
+        }
+    };
+    ($($name:literal $($each:ident)?),+ $(,)?) => {
+        [$(($name, sql_files!(@sql $name $($each)?))),+]
     };
 }
 
-/// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 48] = sql_files![
+/// The names of the files and their SQL. A name with `each` has a file for each database.
+const FILES: [(&str, Sql); 50] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -133,11 +165,14 @@ const FILES: [(&str, &str); 48] = sql_files![
     "0046_damaged_blobs",
     "0047_headings_left_out",
     "0048_response_items_named",
+    "0049_console",
+    "0050_changes" each,
 ];
 
-/// The migrations, numbered from 1.
-fn migrator() -> Migrator {
-    let migration = |((name, sql), version): (&(&'static str, &'static str), i64)| {
+/// The migrations of a database, numbered from 1.
+fn migrator(dialect: Dialect) -> Migrator {
+    let migration = |((name, sql), version): (&(&'static str, Sql), i64)| {
+        let sql = sql.of(dialect);
         let description = name.split_once('_').map_or(*name, |(_, text)| text);
         let kind = MigrationType::Simple;
         Migration::new(version, description.into(), kind, sql.into_sql_str(), false)
@@ -218,9 +253,9 @@ pub(super) fn run(pool: &Pool) -> LocalBoxFuture<'_, Result<Migrated, MigrationP
 }
 
 async fn run_now(pool: &Pool) -> Result<Migrated, MigrationProblem> {
-    let migrator = migrator();
     match pool.driver() {
         Driver::Sqlite(pool) => {
+            let migrator = migrator(Dialect::Sqlite);
             // The transaction is the lock. Each migration is a savepoint in it.
             let mut connection = pool.acquire().await?.detach();
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -240,6 +275,7 @@ async fn run_now(pool: &Pool) -> Result<Migrated, MigrationProblem> {
             Ok(migrated)
         }
         Driver::Postgres(pool) => {
+            let migrator = migrator(Dialect::Postgres);
             // Locks end with their connection.
             let mut connection = pool.acquire().await?.detach();
             connection.lock().await?;
@@ -270,10 +306,19 @@ mod tests {
 
     #[test]
     fn files_are_numbered_in_order_and_all_of_them_are_run() {
-        let migrator = migrator();
+        let migrator = migrator(Dialect::Sqlite);
         let run: Vec<String> = migrator
             .iter()
-            .map(|migration| format!("{:04}_{}.sql", migration.version, migration.description))
+            .zip(FILES)
+            .flat_map(|(migration, (_, sql))| {
+                let name = format!("{:04}_{}", migration.version, migration.description);
+                match sql {
+                    Sql::Both(_) => vec![format!("{name}.sql")],
+                    Sql::Each { .. } => {
+                        vec![format!("{name}.postgres.sql"), format!("{name}.sqlite.sql")]
+                    }
+                }
+            })
             .collect();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
         let mut files: Vec<String> = std::fs::read_dir(folder)
@@ -321,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn an_original_gets_the_base_of_its_document() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        let all = migrator();
+        let all = migrator(Dialect::Sqlite);
         all.run_to(43, &mut connection).await.unwrap();
         for sql in [
             "PRAGMA foreign_keys = OFF",

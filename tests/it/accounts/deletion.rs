@@ -171,6 +171,10 @@ async fn every_table_that_names_a_partner_goes_with_it() {
     let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
     let db = app.app.store.db();
     for table in tables_with_partners(&app).await {
+        // A trigger deletes these behind all cascades, which record changes (`a_partner_that_is_deleted_leaves_no_changes`).
+        if table == "changes" {
+            continue;
+        }
         let sql = format!(
             "SELECT COUNT(*) FROM pragma_foreign_key_list('{table}') \
              WHERE \"from\" = 'partner' AND \"table\" IN ('partners', 'characters') AND on_delete = 'CASCADE'"

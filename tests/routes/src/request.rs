@@ -118,6 +118,11 @@ impl TestResponse {
         self.0.headers()
     }
 
+    /// The body, to be read as it comes.
+    pub fn into_body(self) -> Body {
+        self.0.into_body()
+    }
+
     /// The body.
     ///
     /// # Errors

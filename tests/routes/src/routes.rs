@@ -102,11 +102,14 @@ impl TestRoutesBuilder {
         let node = TestNode::start(self.config, Arc::clone(&clock), dependents).await;
         let edge = Edge::new(&node.config, clock, node.kernel.shutdown.clone());
         let state = state(node.accounts.clone(), edge.clone()).await;
-        let router: Router = capabilities
+        let routes = capabilities
             .iter()
             .flat_map(|capability| capability.routes())
             .map(|(interface, routes)| interface.wrap(&edge, Router::from(routes)))
-            .fold(Router::new(), Router::merge)
+            .fold(Router::new(), Router::merge);
+        let around = |routes, capability: &&dyn Capability<S>| capability.around(routes, &state);
+        let routes = capabilities.iter().fold(routes, around);
+        let router: Router = routes
             .layer(middleware::from_fn_with_state(
                 edge.clone(),
                 observe::observe,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use colloquy_store::{Executor as _, Statement, Store};
 
-/// The migrations in order: their names and their SQL.
+/// Returns the names and the SQL of the migrations, in order. Those with a file for each database count once.
 pub fn migrations() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend/store/migrations");
     let files = std::fs::read_dir(folder).expect("the folder of the migrations");
@@ -12,11 +12,15 @@ pub fn migrations() -> Vec<(String, String)> {
         .map(|file| {
             let path = file.expect("a file").path();
             let name = path.file_stem().and_then(|name| name.to_str());
-            let name = name.expect("a name").to_owned();
-            (name, std::fs::read_to_string(path).expect("a migration"))
+            let name = name.expect("a name").split('.').next().unwrap_or_default();
+            (
+                name.to_owned(),
+                std::fs::read_to_string(path).expect("a migration"),
+            )
         })
         .collect();
     migrations.sort();
+    migrations.dedup_by(|later, earlier| later.0 == earlier.0);
     migrations
 }
 

@@ -22,7 +22,7 @@ use crate::{
     budget::{self, BudgetState},
     error::BaseError,
     outage, rows,
-    store::{self, OwnedChannel, VideoState},
+    store::{self, OwnedChannel, VideoState, Whole},
     video::YtDlp,
 };
 
@@ -76,7 +76,9 @@ impl Job for Discover {
             GivenUp::Died => "looking through the channel ended the server's process",
         };
         let status = ChannelStatus::Error;
-        let transaction = bases.store.begin().await?;
+        let Some(transaction) = self.begin_ending(&bases).await? else {
+            return Ok(());
+        };
         store::end_scan(&transaction, &self.folder, status, Some(reason)).await?;
         self.schedule(&bases, &transaction, spread(SCAN_AGAIN), false)
             .await?;
@@ -138,7 +140,7 @@ impl Discover {
     async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
         let db = bases.store.db();
         let Some(owned) = store::load_channel(db, &self.folder).await? else {
-            store::rest_channel(db, &self.folder).await?;
+            self.rest(bases).await?;
             return Ok(RunResult::Done);
         };
         if !owned.channel.enabled {
@@ -201,6 +203,25 @@ impl Discover {
             Ok(next)
         });
         Ok(again(next.await?))
+    }
+
+    /// Notes that nobody looks through a channel whose folder is being deleted.
+    async fn rest(&self, bases: &Bases) -> Result<(), StoreError> {
+        let Some(transaction) = self.begin_ending(bases).await? else {
+            return Ok(());
+        };
+        store::rest_channel(&transaction, &self.folder).await?;
+        transaction.commit().await
+    }
+
+    /// Begins a transaction with the budget of the folder's base; returns `None` if the folder is gone. Whoever deletes the folder changes it before its
+    /// channel, and a change of either locks the row in which the changes of the folder are recorded.
+    async fn begin_ending(&self, bases: &Bases) -> Result<Option<Transaction>, StoreError> {
+        let base = store::base_with(bases.store.db(), Whole::Folder, &self.folder).await?;
+        match base {
+            Some(base) => Ok(Some(budget::begin(bases, &base).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Notes that it is being looked through, unless the base has no room for what it brings, which then wakes it.

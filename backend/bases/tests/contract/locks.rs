@@ -1,6 +1,8 @@
 //! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document. Those who
 //! add to a base count what it has once they hold its budget.
 
+use colloquy_bases::Discover;
+use colloquy_kernel::jobs::{GivenUp, Job as _, Run};
 use colloquy_store::Dialect;
 
 use super::*;
@@ -100,6 +102,51 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
     let (written, ()) = tokio::join!(put(&app, &key, &path, &content), let_go);
     written.expect(200);
     settled(&app, &key).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_scan_waits_for_whoever_deletes_the_folder() {
+    let app = start(&TestDatabase::postgres().await).await;
+    furnished(&app).await;
+    let db = app.state.store.db();
+    let follow = "INSERT INTO knowledge_channels (folder_id, base_id, channel_url, alias, enabled, model_tier, status, created_at) \
+                  SELECT f.id, f.base_id, '@zoo', '@zoo', TRUE, 'standard', 'pending', 1 FROM knowledge_folders f RETURNING folder_id";
+    let folder = db.fetch_scalar::<String>(follow).await.unwrap().unwrap();
+    // The second scan finds its folder deleted.
+    for is_given_up in [true, false] {
+        let sync = "UPDATE knowledge_channels SET status = 'syncing'";
+        assert_eq!(db.execute(sync).await.unwrap(), 1);
+        let held = app.state.store.begin().await.unwrap();
+        // A deletion has the budget, then the folder with its row of changes, and then the channel.
+        let lock = "SELECT 1 FROM quotas WHERE purpose = 'budget' FOR UPDATE";
+        held.execute(lock).await.unwrap();
+        let delete = "UPDATE knowledge_folders SET deletion_requested_at = 1";
+        assert_eq!(held.execute(delete).await.unwrap(), 1);
+        let on_channel = async {
+            waiting(&app, 1).await;
+            let stop = "UPDATE knowledge_channels SET enabled = FALSE";
+            assert_eq!(held.execute(stop).await.unwrap(), 1);
+            held.commit().await.unwrap();
+        };
+        let job = Discover {
+            folder: folder.clone(),
+        };
+        let run = Run {
+            id: String::new(),
+            fence: 0,
+            attempt: 1,
+        };
+        let bases = app.state.bases.clone();
+        let end = async {
+            match is_given_up {
+                true => job.give_up(bases, run, GivenUp::Failed).await.unwrap(),
+                false => drop(job.run(bases, run).await.unwrap()),
+            }
+        };
+        tokio::join!(end, on_channel);
+        let ended = "SELECT COUNT(*) FROM knowledge_channels WHERE status <> 'syncing'";
+        assert_eq!(db.fetch_count(ended).await.unwrap(), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
