@@ -219,6 +219,12 @@ setup_sdk() {
   npm_packages js
 }
 
+# The console, which the server embeds. What has not changed stays as it is, so that nothing is compiled again for it.
+setup_console() {
+  npm_packages js/console
+  npm --prefix js/console run --silent build
+}
+
 setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
 
 # Neural models, got by the binary that was built as the profile that is named. The folder is kept for the next time. What is in

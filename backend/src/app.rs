@@ -14,6 +14,7 @@ use crate::{
     blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
+    console::Console,
     events::Events,
     fetch::Fetcher,
     generation::Generation,
@@ -64,6 +65,8 @@ pub struct Parts {
     pub voices: Voices,
     /// The calls that run on this node.
     pub media: Media,
+    /// Who has signed in at the console.
+    pub console: Console,
     /// Streams of changes.
     pub events: Events,
     /// The outside services.
@@ -123,6 +126,7 @@ give! {
     Voices: voices,
     Analyses: analyses,
     Media: media,
+    Console: console,
     Events: events,
 }
 
@@ -180,6 +184,7 @@ impl App {
         )?;
         let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
+        let console = Console::new(accounts.clone());
         let events = Events::new(accounts.clone());
         let calls = Calls::open(
             characters.clone(),
@@ -223,6 +228,7 @@ impl App {
         Ok(Self(Arc::new(Parts {
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
+            console,
             events,
             accounts,
             blobs,

@@ -18,6 +18,7 @@
 //! - `colloquy-speech` ([`speech`]): the voice of a character
 //! - `colloquy-webhooks` ([`webhooks`]): the outbox and its delivery
 //! - `colloquy-events` ([`events`]): the changes of resources as streams of server-sent events
+//! - `colloquy-console` ([`console`]): the web interface of operators, and the sessions of those who signed in
 //! - `colloquy-characters` ([`characters`]): saved and inline characters, prompt templates
 //! - `colloquy-accounts` ([`accounts`]): partners, their API keys, their quotas and the ledger
 //!
@@ -63,6 +64,7 @@ pub use colloquy_blobs as blobs;
 pub use colloquy_calls as calls;
 pub use colloquy_characters as characters;
 pub use colloquy_config as config;
+pub use colloquy_console as console;
 pub use colloquy_digitize as digitize;
 pub use colloquy_events as events;
 pub use colloquy_fetch as fetch;

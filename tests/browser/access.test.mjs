@@ -1,38 +1,17 @@
 // The page for everybody: by keyboard alone, on a phone, for screen readers, in light and in dark.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 
 import { By, Key } from "selenium-webdriver";
 
+import { accessible } from "./stage/axe.mjs";
 import { scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** The smallest thing that a finger hits for sure, in CSS pixels (WCAG 2.5.5). */
 const TARGET = 44;
 
 const PHONE = { width: 360, height: 740 };
-
-/** Fails on what axe-core finds serious or critical in the page as it is now, light and dark. */
-async function accessible({ browser, driver }, state) {
-  if (!(await driver.executeScript("return 'axe' in window"))) await driver.executeScript(AXE);
-  for (const scheme of ["dark", "light"]) {
-    await browser.prefer(scheme);
-    // Firefox tells its pages of a setting some time after it was made.
-    await until(`the page is ${scheme}`, () => driver.executeScript(`return matchMedia("(prefers-color-scheme: ${scheme})").matches`));
-    const violations = await driver.executeAsyncScript(`
-      const done = arguments[arguments.length - 1];
-      window.axe.run(document).then(({ violations }) => done(violations), (error) => done([{ impact: "critical", id: String(error), nodes: [] }]));
-    `);
-    const bad = violations
-      .filter(({ impact }) => impact === "serious" || impact === "critical")
-      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-    assert.deepEqual(bad, [], `${state}, ${scheme}: axe finds something`);
-  }
-}
 
 scene("axe finds nothing serious before and in a call, and after an error", { character: "greeter" }, async (stage) => {
   const { page } = stage;

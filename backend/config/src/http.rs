@@ -49,7 +49,8 @@ pub struct HttpConfig {
     pub drain_seconds: u64,
     /// How long a stream of events may be silent before a comment keeps its connection open, in seconds.
     pub keep_alive_seconds: u32,
-    /// A folder whose files are served below `/`, for the demo; unset: none.
+    /// A folder whose files are served below `/`, for the demo; unset: none. They share the origin of the console, so their
+    /// scripts can act with the session of whoever is signed in.
     pub static_dir: Option<std::path::PathBuf>,
 }
 

@@ -4,13 +4,14 @@ use super::{health::Operations, heartbeat::Heartbeat, texts::Texts};
 use crate::{
     App, accounts::AccountsCapability, analyses::AnalysesCapability, bases::BasesCapability,
     blobs::BlobsCapability, calls::CallsCapability, characters::CharactersCapability,
-    events::EventsCapability, generation::GenerationCapability, kernel::Capability,
-    media::MediaCapability, messaging::MessagingCapability, speech::SpeechCapability,
-    transcripts::TranscriptsCapability, voices::VoicesCapability, webhooks::WebhooksCapability,
+    console::ConsoleCapability, events::EventsCapability, generation::GenerationCapability,
+    kernel::Capability, media::MediaCapability, messaging::MessagingCapability,
+    speech::SpeechCapability, transcripts::TranscriptsCapability, voices::VoicesCapability,
+    webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 17] = [
+pub(super) const ALL: [&dyn Capability<App>; 18] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
@@ -25,6 +26,7 @@ pub(super) const ALL: [&dyn Capability<App>; 17] = [
     &AnalysesCapability,
     &VoicesCapability,
     &WebhooksCapability,
+    &ConsoleCapability,
     &EventsCapability,
     &Texts,
     &Operations,

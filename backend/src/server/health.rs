@@ -194,7 +194,8 @@ pub(super) async fn health(State(app): State<App>) -> (StatusCode, Json<Health>)
     security(()),
     responses(
         (status = 200, body = DeepReport),
-        (status = 401, description = "http.health_key is set, and this is not it"),
+        (status = 401, description = "`http.health_key` is set, and the request has neither it nor an API key"),
+        (status = 403, description = "`http.health_key` is set, and the API key is no admin key"),
         (status = 503, body = DeepReport),
     )
 )]

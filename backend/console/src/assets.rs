@@ -1,0 +1,200 @@
+//! `/console`: the files of the console, which are part of the binary.
+//!
+//! `js/console` builds them. A server that was built without them runs as well, and says at `/console` how to build them. Each file is there as
+//! it is, and compressed beforehand. The names of all but the page have a hash of their content, so that browsers ask for them once.
+
+use axum::{
+    extract::Path,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{
+            ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+            CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::{Html, IntoResponse as _, Redirect, Response},
+    routing::get,
+};
+use colloquy_http::ApiError;
+use colloquy_kernel::{State, router::DescribedRouter};
+use rust_embed::{Embed, EmbeddedFile};
+
+/// The files. A debug build reads them when they are asked for.
+#[derive(Embed)]
+#[folder = "../../js/console/dist"]
+#[allow_missing = true]
+struct Files;
+
+/// The page.
+const PAGE: &str = "index.html";
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// The folder of the files whose names have a hash.
+const HASHED: &str = "assets/";
+/// How browsers ask for a compressed file, and what its name ends with: the smallest first.
+const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
+
+/// What the page may do: load its own files, and ask its own server.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
+    require-trusted-types-for 'script'; script-src 'self'; style-src 'self'; trusted-types 'none'";
+/// What the page may use of the machine.
+const PERMISSIONS: &str = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
+
+/// The page of a server that was built without the console.
+const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Colloquy</title>\n\
+    <h1>The console is not part of this server</h1>\n\
+    <p>The server was built without it. With Node.js 20.12 or later, build the console and then the server again:</p>\n\
+    <pre>npm --prefix js/console ci\nnpm --prefix js/console run build\ncargo build --release -p colloquy-backend</pre>\n\
+    <p>All interfaces work without it; <a href=\"/openapi.json\">/openapi.json</a> describes them.</p>\n</html>\n";
+
+/// Returns the routes of the files.
+pub(super) fn routes<S: State>() -> DescribedRouter<S> {
+    DescribedRouter::new()
+        .route("/console", get(async || Redirect::temporary("/console/")))
+        .route("/console/", get(page))
+        .route("/console/{*path}", get(file))
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    served(PAGE, &headers).unwrap_or_else(not_built)
+}
+
+/// Answers with a file, or with the page for any path that the page itself understands.
+async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {
+    if !path.starts_with(HASHED) {
+        return page(headers).await;
+    }
+    // The next version of the server may have it, and so may another node now.
+    let missing = || ([(CACHE_CONTROL, NO_STORE)], ApiError::not_found("File"));
+    served(&path, &headers).unwrap_or_else(|| missing().into_response())
+}
+
+fn not_built() -> Response {
+    let headers = [(CACHE_CONTROL, NO_STORE)];
+    (protection(), headers, Html(NOT_BUILT)).into_response()
+}
+
+/// Returns the answer with a file, in the smallest form that the browser takes.
+fn served(path: &str, headers: &HeaderMap) -> Option<Response> {
+    let (file, encoding) = smallest(path, headers)?;
+    let tag = tag(&file, encoding);
+    let mut answer = protection();
+    answer.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    answer.insert(ETAG, HeaderValue::from_str(&tag).ok()?);
+    answer.insert(CACHE_CONTROL, cached(path));
+    let known = headers.get_all(IF_NONE_MATCH).iter();
+    let known = known.filter_map(|value| value.to_str().ok());
+    if known
+        .flat_map(|value| value.split(','))
+        .any(|one| is_tag(one, &tag))
+    {
+        return Some((StatusCode::NOT_MODIFIED, answer).into_response());
+    }
+    answer.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(path)));
+    if let Some(encoding) = encoding {
+        answer.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    Some((answer, file.data).into_response())
+}
+
+/// Returns true if a tag that a browser names is this one, or any. Proxies that compress make tags weak.
+fn is_tag(named: &str, tag: &str) -> bool {
+    let named = named.trim();
+    named == "*" || named.strip_prefix("W/").unwrap_or(named) == tag
+}
+
+fn smallest(path: &str, headers: &HeaderMap) -> Option<(EmbeddedFile, Option<&'static str>)> {
+    let compressed = ENCODINGS.iter().find_map(|&(encoding, suffix)| {
+        let file = accepts(headers, encoding).then(|| Files::get(&format!("{path}.{suffix}")));
+        Some((file.flatten()?, Some(encoding)))
+    });
+    compressed.or_else(|| Some((Files::get(path)?, None)))
+}
+
+/// Returns true if a browser takes an encoding: if it is named, other than with a weight of zero.
+fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter();
+    let named = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    named
+        .map(|one| one.split_once(';').unwrap_or((one, "")))
+        .any(|(name, weight)| {
+            let weight = weight.trim().strip_prefix("q=").map(str::parse::<f32>);
+            name.trim().eq_ignore_ascii_case(encoding) && weight != Some(Ok(0.0))
+        })
+}
+
+fn tag(file: &EmbeddedFile, encoding: Option<&str>) -> String {
+    let hash = file.metadata.sha256_hash();
+    let hash: String = hash[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    match encoding {
+        Some(encoding) => format!("\"{hash}-{encoding}\""),
+        None => format!("\"{hash}\""),
+    }
+}
+
+fn cached(path: &str) -> HeaderValue {
+    HeaderValue::from_static(match path.starts_with(HASHED) {
+        true => "public, max-age=31536000, immutable",
+        false => "no-cache",
+    })
+}
+
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        Some("wasm") => "application/wasm",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Returns the headers that keep other pages from the console, and the console from all but itself.
+fn protection() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    for (name, value) in [
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", PERMISSIONS),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_are_taken_as_browsers_name_them() {
+        let accepts = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, value.parse().unwrap());
+            [accepts(&headers, "br"), accepts(&headers, "gzip")]
+        };
+        assert_eq!(accepts("gzip, deflate, br, zstd"), [true, true]);
+        assert_eq!(accepts("GZIP;q=0.5"), [false, true]);
+        assert_eq!(accepts("br;q=0, gzip; q=0.0"), [false, false]);
+        assert_eq!(accepts("identity"), [false, false]);
+        assert_eq!(accepts("brotli, gzipped"), [false, false]);
+    }
+
+    #[test]
+    fn tags_are_compared_weakly() {
+        for named in ["\"a-br\"", " W/\"a-br\"", "*"] {
+            assert!(is_tag(named, "\"a-br\""), "{named}");
+        }
+        assert!(!is_tag("\"a\"", "\"a-br\""));
+    }
+}

@@ -1,0 +1,269 @@
+//! Sessions: begun with a key or a link, used by requests, ended by time, by their key or by whoever has them.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use colloquy_accounts::{
+    KeyRefused, Principal,
+    keys::{self, KnownKey},
+};
+use colloquy_http::ApiError;
+use colloquy_kernel::Base;
+use colloquy_store::StoreError;
+
+use crate::{Console, store, token::Token};
+
+/// How long a session lasts that nobody uses.
+const IDLE: Duration = Duration::from_secs(12 * 3_600);
+/// How long a session lasts at most.
+pub(crate) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a link may last.
+pub(crate) const LONGEST_LINK: Duration = Duration::from_secs(24 * 3_600);
+/// How exact it is when a session was used last.
+const USED_STEP: Duration = Duration::from_secs(60);
+/// How far the clocks of nodes may differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+/// How many sessions of a key there may be; another one ends the one that was used longest ago.
+const MOST_OF_KEY: i64 = 100;
+/// How many links of a key there may be; another one takes the place of the one that expires first.
+const MOST_LINKS_OF_KEY: i64 = 100;
+
+/// A session.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    /// The hash of its id.
+    pub(crate) sha256: String,
+    /// The key that it was begun with.
+    pub(crate) key: KnownKey,
+    /// When it was begun, in milliseconds since 1970.
+    pub(crate) created_at: i64,
+    /// When it was used last, to about a minute.
+    last_used_at: i64,
+}
+
+impl Session {
+    /// When it ends if nobody uses it any more.
+    pub(crate) fn expires_at(&self) -> i64 {
+        let idle = self.last_used_at + millis(IDLE);
+        idle.min(self.created_at + millis(LONGEST))
+    }
+
+    /// Returns true if it has ended. One of a clock that was ahead would last longer than it may.
+    fn has_ended(&self, now: i64) -> bool {
+        self.expires_at() <= now || self.created_at > now + millis(CLOCKS_DIFFER)
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What a session is begun with.
+#[derive(Debug)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) key: KnownKey,
+    /// The link that is used up by it.
+    pub(crate) link: Option<&'a Token>,
+    /// The sessions that it takes the place of.
+    pub(crate) replaced: &'a [Token],
+}
+
+/// Begins a session, and returns it with its id, of which there is no other copy; `None` if the link was used in the meantime.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn begin(
+    console: &Console,
+    beginning: Beginning<'_>,
+) -> Result<Option<(Token, Session)>, StoreError> {
+    let Beginning {
+        key,
+        link,
+        replaced,
+    } = beginning;
+    let id = Token::make();
+    let now = console.clock.now_ms();
+    let session = Session {
+        sha256: id.sha256(),
+        key,
+        created_at: now,
+        last_used_at: now,
+    };
+    let replaced: Vec<String> = replaced.iter().map(Token::sha256).collect();
+    let transaction = console.store.begin().await?;
+    // Locks the key before the link, as whoever deletes a key does, and is there to be ended once the link is gone.
+    store::insert_session(&transaction, &session.sha256, &session.key, now).await?;
+    if let Some(link) = link
+        && !store::delete_link(&transaction, &link.sha256()).await?
+    {
+        return Ok(None);
+    }
+    for replaced in &replaced {
+        store::delete_session(&transaction, replaced).await?;
+    }
+    store::bound_sessions(&transaction, &session.sha256, &session.key, MOST_OF_KEY).await?;
+    transaction.commit().await?;
+    console
+        .sessions
+        .forget(|sha256, _| replaced.contains(sha256));
+    Ok(Some((id, session)))
+}
+
+/// Returns the session of this id, for a request that came `from` an address.
+///
+/// # Errors
+/// 401 for one that has ended or never was, 429 where the address has tried too many, 503 when the database is away.
+pub(crate) async fn find(
+    console: &Console,
+    id: &Token,
+    from: IpAddr,
+) -> Result<Arc<Session>, ApiError> {
+    let sha256 = id.sha256();
+    let session = match console.sessions.get(&sha256) {
+        Some(session) => session,
+        None => read(console, sha256, from).await?,
+    };
+    match session.has_ended(console.clock.now_ms()) {
+        true => Err(ApiError::unauthorized()),
+        false => Ok(session),
+    }
+}
+
+async fn read(console: &Console, sha256: String, from: IpAddr) -> Result<Arc<Session>, ApiError> {
+    let known = console.sessions.get_old(&sha256);
+    // As often as keys may be guessed, the database is asked for sessions that are not there.
+    let attempt = match known {
+        Some(_) => None,
+        None => Some(console.limits.hold_attempt(from).await?),
+    };
+    let generation = console.sessions.generation();
+    let Some(row) = store::find_session(console.store.db(), &sha256).await? else {
+        // The next request with it is an attempt.
+        console.sessions.forget(|known, _| *known == sha256);
+        if let Some(attempt) = attempt {
+            attempt.keep();
+        }
+        return Err(ApiError::unauthorized());
+    };
+    let session = Arc::new(Session {
+        sha256,
+        key: row.key.known(),
+        created_at: row.created_at,
+        // That it was used just now may not be stored yet.
+        last_used_at: known.map_or(row.last_used_at, |known| {
+            row.last_used_at.max(known.last_used_at)
+        }),
+    });
+    let key = session.sha256.clone();
+    console
+        .sessions
+        .insert(generation, key, Arc::clone(&session));
+    Ok(session)
+}
+
+/// Notes that a session is used now, which is stored about once a minute, without making the request wait.
+pub(crate) fn note_use(console: &Console, session: &Session) {
+    let now = console.clock.now_ms();
+    if now - session.last_used_at < millis(USED_STEP) {
+        return;
+    }
+    let used = Session {
+        last_used_at: now,
+        ..session.clone()
+    };
+    let sha256 = used.sha256.clone();
+    console.sessions.replace(&sha256, Arc::new(used));
+    let console = console.clone();
+    console.kernel.tasks.clone().spawn(async move {
+        if let Err(error) = store::note_use(console.store.db(), &sha256, now).await {
+            console
+                .store
+                .complain("storing when a session was used", &error);
+        }
+    });
+}
+
+/// Ends a session. Doing it twice is harmless.
+///
+/// # Errors
+/// The database's failure: it goes on then.
+pub(crate) async fn end(console: &Console, session: &Session) -> Result<(), StoreError> {
+    store::delete_session(console.store.db(), &session.sha256).await?;
+    console
+        .sessions
+        .forget(|sha256, _| *sha256 == session.sha256);
+    Ok(())
+}
+
+/// Ends all sessions of a key, and takes its links back. Other nodes notice within [`MAX_AGE`](crate::MAX_AGE).
+///
+/// # Errors
+/// The database's failure: they go on then.
+pub(crate) async fn end_all(console: &Console, key: &KnownKey) -> Result<(), StoreError> {
+    let transaction = console.store.begin().await?;
+    // Waits for a session that is being begun with a link, which is ended, too.
+    store::delete_links_of(&transaction, key).await?;
+    store::delete_sessions_of(&transaction, key).await?;
+    transaction.commit().await?;
+    console.sessions.forget(|_, session| session.key == *key);
+    Ok(())
+}
+
+/// Makes a link that signs somebody in with a key, once, and says when it expires. The token is the only copy.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn make_link(
+    console: &Console,
+    key: &KnownKey,
+    lasts: Duration,
+) -> Result<(Token, i64), StoreError> {
+    let token = Token::make();
+    let expires_at = console.clock.now_ms() + millis(lasts);
+    let transaction = console.store.begin().await?;
+    let sha256 = token.sha256();
+    store::insert_link(&transaction, &sha256, key, expires_at).await?;
+    store::bound_links(&transaction, &sha256, key, MOST_LINKS_OF_KEY).await?;
+    transaction.commit().await?;
+    Ok((token, expires_at))
+}
+
+/// Returns the key that a link stands for, and what that reaches, for a request that came `from` an address.
+///
+/// # Errors
+/// When the link was used, expired or never was, when its key has ended, when the address has tried too many, or when the database fails.
+pub(crate) async fn find_link(
+    console: &Console,
+    token: &Token,
+    from: IpAddr,
+) -> Result<(KnownKey, Principal), KeyRefused> {
+    let attempt = console.limits.hold_attempt(from).await?;
+    let row = store::find_link(console.store.db(), &token.sha256()).await?;
+    let now = console.clock.now_ms();
+    let lasts = now + 1..=now + millis(LONGEST_LINK + CLOCKS_DIFFER);
+    let Some(row) = row.filter(|row| lasts.contains(&row.expires_at)) else {
+        attempt.keep();
+        return Err(KeyRefused::Unknown);
+    };
+    let key = row.key.known();
+    match keys::authenticate_known(console, &key).await {
+        Ok(principal) => Ok((key, principal)),
+        Err(refused) => {
+            attempt.keep();
+            Err(refused)
+        }
+    }
+}
+
+/// Removes the sessions and links that ended, and those of a clock that was ahead.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn purge(base: &Base) -> Result<(), StoreError> {
+    let now = base.clock.now_ms();
+    let ahead = millis(CLOCKS_DIFFER);
+    let created = now - millis(LONGEST)..=now + ahead;
+    let used = now - millis(IDLE);
+    store::purge_sessions(base.store.db(), &created, used).await?;
+    let expires = now..=now + millis(LONGEST_LINK) + ahead;
+    store::purge_links(base.store.db(), &expires).await
+}

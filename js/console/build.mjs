@@ -1,0 +1,136 @@
+// Builds `dist/`: the files that the server embeds and serves below `/console`.
+//
+//   node build.mjs
+//
+// All file names but that of the page contain a hash of the content. Each file has compressed copies. The build fails if the first load exceeds its
+// bound. A failed build leaves the old `dist/`.
+
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+import { build } from "esbuild";
+
+const console_ = import.meta.dirname;
+const finished = path.join(console_, "dist");
+/** Folder of this build until it is complete. */
+const dist = path.join(console_, `dist-${process.pid}`);
+process.on("exit", () => rmSync(dist, { recursive: true, force: true }));
+const assets = path.join(dist, "assets");
+
+/** Bound of the first load, in bytes after gzip. */
+const MAX_FIRST_BYTES = 60_000;
+
+const lucide = path.join(path.dirname(createRequire(import.meta.url).resolve("lucide-static/package.json")), "icons");
+
+/** Returns the shapes of an icon of Lucide. */
+function shapes(name) {
+  const icon = readFileSync(path.join(lucide, `${name}.svg`), "utf8");
+  const inside = icon.slice(icon.indexOf(">", icon.indexOf("<svg")) + 1, icon.lastIndexOf("</svg>"));
+  return inside.replaceAll(/\s+/g, " ").trim();
+}
+
+/** Returns the icon of the page. */
+function pageIcon() {
+  const lines = 'fill="none" stroke="#3346c4" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"';
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" ${lines}>${shapes("audio-lines")}</svg>\n`;
+}
+
+/** Returns the icons of `src/ui/icon.tsx` as one SVG, each a symbol of its name. */
+function sprite() {
+  const source = readFileSync(path.join(console_, "src/ui/icon.tsx"), "utf8");
+  const names = source.match(/export const ICONS = \[([^\]]*)\]/)?.[1].match(/[a-z0-9-]+/g) ?? [];
+  const symbols = names.map((name) => `<symbol id="${name}" viewBox="0 0 24 24">${shapes(name)}</symbol>`);
+  return `<svg xmlns="http://www.w3.org/2000/svg">${symbols.join("")}</svg>\n`;
+}
+
+function writeHashed(name, content) {
+  const { name: stem, ext } = path.parse(name);
+  const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
+  const file = `${stem}-${hash}${ext}`;
+  writeFileSync(path.join(assets, file), content);
+  return `/console/assets/${file}`;
+}
+
+mkdirSync(assets, { recursive: true });
+const icons = writeHashed("icons.svg", sprite());
+const { metafile } = await build({
+  entryPoints: [path.join(console_, "src/main.tsx")],
+  outdir: dist,
+  entryNames: "assets/[name]-[hash]",
+  chunkNames: "assets/[name]-[hash]",
+  assetNames: "assets/[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  metafile: true,
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  define: { ICONS_URL: JSON.stringify(icons) },
+});
+
+const outputs = Object.entries(metafile.outputs).map(([file, output]) => ({ file: path.resolve(file), ...output }));
+const main = outputs.find(({ entryPoint }) => entryPoint?.endsWith("main.tsx"));
+const first = [main.file, path.resolve(main.cssBundle)];
+for (const file of first) {
+  const { imports = [] } = outputs.find((output) => output.file === file) ?? {};
+  for (const { path: imported, kind } of imports) {
+    if (kind === "import-statement" && !first.includes(path.resolve(imported))) first.push(path.resolve(imported));
+  }
+}
+const url = (file) => `/console/${path.relative(dist, file)}`;
+writeFileSync(
+  path.join(dist, "index.html"),
+  `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Colloquy</title>
+<link rel="icon" type="image/svg+xml" href="${writeHashed("icon.svg", pageIcon())}">
+<link rel="stylesheet" href="${url(first[1])}">
+<script type="module" src="${url(main.file)}"></script>
+</head>
+<body><div id="app"></div><noscript>The console needs JavaScript.</noscript></body>
+</html>
+`,
+);
+first.push(path.join(dist, "index.html"));
+
+const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+let firstBytes = 0;
+for (const entry of files) {
+  const file = path.join(entry.parentPath, entry.name);
+  const content = readFileSync(file);
+  const zipped = gzipSync(content, { level: 9 });
+  writeFileSync(`${file}.gz`, zipped);
+  writeFileSync(`${file}.br`, brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+  if (first.includes(file)) firstBytes += zipped.length;
+}
+if (firstBytes > MAX_FIRST_BYTES) throw new Error(`the first load takes ${firstBytes} bytes, more than ${MAX_FIRST_BYTES}`);
+
+// Committed, so that the folder exists in a fresh clone.
+writeFileSync(path.join(dist, ".gitkeep"), "");
+/** The names of a build's files, which say what the files hold, and the page. */
+function contents(folder) {
+  const page = path.join(folder, "index.html");
+  if (!existsSync(page)) return "";
+  return [...readdirSync(folder, { recursive: true }).sort(), readFileSync(page, "utf8")].join("\n");
+}
+
+// What has not changed keeps its times, so that the server is not compiled again for it.
+if (contents(dist) === contents(finished)) {
+  rmSync(dist, { recursive: true });
+} else {
+  const old = `${dist}-old`;
+  if (existsSync(finished)) renameSync(finished, old);
+  renameSync(dist, finished);
+  rmSync(old, { recursive: true, force: true });
+}
+console.log(`the console: ${files.length} files, ${firstBytes} bytes for the first load`);

@@ -1,0 +1,18 @@
+// Patterns of the paths that views link to.
+
+import { fill } from "./path";
+
+export const CALLS = "/p/:partner/calls";
+export const CALL = `${CALLS}/:id`;
+export const DELIVERIES = "/p/:partner/webhooks";
+export const DELIVERY = `${DELIVERIES}/:id`;
+export const CHARACTERS = "/p/:partner/characters";
+export const CHARACTER = `${CHARACTERS}/:name`;
+export const KEYS = "/p/:partner/keys";
+
+/** Fills in a pattern and appends a query without empty values. */
+export function address(pattern: string, values: Record<string, string>, query: Record<string, string | null> = {}): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  const text = new URLSearchParams(given).toString();
+  return fill(pattern, values) + (text && `?${text}`);
+}

@@ -1,0 +1,90 @@
+// Events of a partner: which resources changed. One tab of the browser reads the stream for all.
+
+import { BACKGROUND, sessions } from "./api";
+import { systemClock } from "./clock";
+import { Feed, type FeedPorts } from "./events/feed";
+import type { StreamEvent } from "./events/stream";
+import { joinTabs } from "./tabs";
+
+export type { StreamEvent } from "./events/stream";
+
+/** How long a stream without listeners stays open. The next view often needs it again. */
+const LINGER_MS = 10_000;
+
+type Listener = (event: StreamEvent) => void;
+type Shared = { feed: Feed | null; lastId: string | null; listeners: Set<Listener>; linger: ReturnType<typeof setTimeout> | undefined };
+
+const shared = new Map<string, Shared>();
+
+const ports: Omit<FeedPorts, "open"> = {
+  join: joinTabs,
+  locks: navigator.locks && {
+    request: async (name, options, hold) => {
+      await navigator.locks.request(name, options, hold);
+    },
+  },
+  isVisible: () => !document.hidden,
+  onVisibility: (changed) => {
+    document.addEventListener("visibilitychange", changed);
+    return () => document.removeEventListener("visibilitychange", changed);
+  },
+  clock: systemClock,
+};
+
+async function open(partner: string, lastId: string | null, signal: AbortSignal): Promise<Response> {
+  const count = sessions.signInCount.peek();
+  const headers = { ...BACKGROUND, Accept: "text/event-stream", ...(lastId !== null && { "Last-Event-ID": lastId }) };
+  const response = await fetch(`/api/events/${encodeURIComponent(partner)}`, { headers, signal, cache: "no-store" });
+  if (response.status === 401) sessions.unauthorized(count);
+  return response;
+}
+
+function start(partner: string, entry: Shared): void {
+  const share = (event: StreamEvent) => {
+    for (const listener of [...entry.listeners]) listener(event);
+  };
+  const opener = (lastId: string | null, signal: AbortSignal) => open(partner, lastId, signal);
+  entry.feed = new Feed(`colloquy-events:${partner}`, share, { ...ports, open: opener }, entry.lastId);
+}
+
+function stop(entry: Shared): void {
+  entry.lastId = entry.feed?.lastId ?? entry.lastId;
+  entry.feed?.close();
+  entry.feed = null;
+}
+
+/** Calls back for each event of a partner. Returns a function that unsubscribes. */
+export function watch(partner: string, listener: Listener): () => void {
+  const entry = shared.get(partner) ?? { feed: null, lastId: null, listeners: new Set(), linger: undefined };
+  shared.set(partner, entry);
+  clearTimeout(entry.linger);
+  entry.listeners.add(listener);
+  if (!entry.feed) start(partner, entry);
+  return () => {
+    entry.listeners.delete(listener);
+    if (entry.listeners.size > 0) return;
+    entry.linger = setTimeout(() => {
+      stop(entry);
+      shared.delete(partner);
+    }, LINGER_MS);
+  };
+}
+
+/** Closes all streams, and with `isOpen` opens those with listeners again. */
+function restart(isOpen: boolean): void {
+  for (const [partner, entry] of shared) {
+    stop(entry);
+    if (isOpen && entry.listeners.size > 0) start(partner, entry);
+  }
+}
+
+let count = sessions.signInCount.peek();
+sessions.signInCount.subscribe((now) => {
+  if (now === count) return;
+  count = now;
+  restart(Boolean(sessions.current.peek()));
+});
+addEventListener("pagehide", () => restart(false));
+addEventListener("pageshow", (event) => {
+  if (event.persisted) restart(true);
+});

@@ -1,0 +1,2 @@
+/** The address of the icons, set by the build. */
+declare const ICONS_URL: string;

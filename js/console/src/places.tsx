@@ -1,0 +1,114 @@
+// The views of the console: their addresses, and who sees them.
+
+import { CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, KEYS, address } from "./addresses";
+import { type Schemas, may, sessions } from "./api";
+import { shortId } from "./calls/names";
+import { match } from "./path";
+import type { IconName } from "./ui/icon";
+import { type View, lazy } from "./ui/lazy";
+import { Keys } from "./views/keys";
+import { Overview } from "./views/overview";
+import { Partners } from "./views/partners";
+
+/** Who sees a view. */
+type Audience = { isForAdmins?: boolean; scope?: Schemas["Scope"] };
+
+/** A view with a link in the menu. */
+export type Place = Audience & {
+  /** Pattern of the path; `:partner` stands for the current partner. */
+  path: string;
+  title: string;
+  icon: IconName;
+  view: View<{ partner: string }>;
+};
+
+/** What the paths of details name. Each has `partner`, and those that its pattern has. */
+type Names = { partner: string; id: string; name: string };
+
+/** A view of one entry of a list. */
+type Detail = Audience & {
+  path: string;
+  /** Pattern of the list. */
+  within: string;
+  title: (names: Names) => string;
+  view: View<Names>;
+};
+
+const PLACES: Place[] = [
+  { path: "/", title: "Overview", icon: "activity", view: Overview },
+  { path: CALLS, title: "Calls", icon: "phone", view: lazy(async () => (await import("./views/calls")).Calls), scope: "calls" },
+  {
+    path: CHARACTERS,
+    title: "Characters",
+    icon: "mic",
+    view: lazy(async () => (await import("./views/characters")).Characters),
+    scope: "characters",
+  },
+  {
+    path: DELIVERIES,
+    title: "Webhook deliveries",
+    icon: "webhook",
+    view: lazy(async () => (await import("./views/webhooks")).Webhooks),
+    scope: "webhooks",
+  },
+  { path: KEYS, title: "Keys", icon: "key-round", view: Keys, scope: "keys" },
+  { path: "/partners", title: "Partners", icon: "building-2", view: Partners, isForAdmins: true },
+];
+
+const DETAILS: Detail[] = [
+  {
+    path: CALL,
+    within: CALLS,
+    title: ({ id }) => `Call ${shortId(id)}`,
+    view: lazy(async () => (await import("./views/call")).Call),
+    scope: "calls",
+  },
+  {
+    path: CHARACTER,
+    within: CHARACTERS,
+    title: ({ name }) => `Character ${name}`,
+    view: lazy(async () => (await import("./views/character")).Character),
+    scope: "characters",
+  },
+  {
+    path: DELIVERY,
+    within: DELIVERIES,
+    title: ({ id }) => `Delivery ${shortId(id)}`,
+    view: lazy(async () => (await import("./views/delivery")).DeliveryPage),
+    scope: "webhooks",
+  },
+];
+
+function mayRead({ isForAdmins, scope }: Audience): boolean {
+  if (isForAdmins && sessions.current.value?.isAdmin !== true) return false;
+  return scope === undefined || may(scope);
+}
+
+/** Returns the places of the menu. Without a partner, those of partners are left out. */
+export function visiblePlaces(partner: string): Place[] {
+  return PLACES.filter((place) => mayRead(place) && (partner !== "" || !place.path.includes(":partner")));
+}
+
+export const addressOf = (place: Place, partner: string) => address(place.path, { partner });
+
+/** Returns how the link of a place is marked on a page. */
+export function currentOf(place: Place, at: string): "page" | "true" | undefined {
+  if (match(place.path, at)) return "page";
+  return DETAILS.some((detail) => detail.within === place.path && match(detail.path, at)) ? "true" : undefined;
+}
+
+type FoundView = { path: string; title: string; names: Names; view: View<Names> };
+
+/** Returns the view of a path; null if there is none that the session may see. */
+export function findView(at: string, partner: string): FoundView | null {
+  for (const { path, title, view } of visiblePlaces(partner)) {
+    if (match(path, at)) return { path, title, view, names: { partner, id: "", name: "" } };
+  }
+  for (const detail of DETAILS) {
+    const found = match(detail.path, at);
+    if (!found || !mayRead(detail)) continue;
+    const names = { partner, id: "", name: "", ...found };
+    return { path: detail.path, title: detail.title(names), view: detail.view, names };
+  }
+  return null;
+}

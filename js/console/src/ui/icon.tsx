@@ -1,0 +1,18 @@
+// Icons of Lucide. The build makes one file of those that are named here.
+
+export const ICONS = [
+  "activity", "arrow-left", "audio-lines", "book-open", "building-2", "chart-column", "check", "chevron-down", "chevron-right", "circle-alert",
+  "command", "file-text", "folder", "key-round", "log-out", "menu", "mic", "moon", "pause", "phone", "play", "plus", "refresh-cw", "search",
+  "settings", "sun", "trash-2", "triangle-alert", "undo-2", "upload", "user-round", "webhook", "x",
+] as const;
+
+export type IconName = (typeof ICONS)[number];
+
+/** A decorative icon: the text beside it, or the label of its button, has its meaning. */
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" aria-hidden="true" focusable="false">
+      <use href={`${ICONS_URL}#${name}`} />
+    </svg>
+  );
+}

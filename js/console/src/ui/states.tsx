@@ -1,0 +1,89 @@
+// States of a view: loading, failed, empty, and out of date.
+
+import type { ComponentChildren } from "preact";
+
+import type { Problem } from "../problem";
+import { Icon, type IconName } from "./icon";
+import type { Resource } from "./resource";
+
+type EmptyProps = { icon: IconName; title: string; children?: ComponentChildren };
+
+/** An empty list. The children name the next step. */
+export function Empty({ icon, title, children }: EmptyProps) {
+  return (
+    <div class="empty">
+      <Icon name={icon} />
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** A resource that could not be read. */
+export function Failed({ problem, retry }: { problem: Problem; retry: () => void }) {
+  const isForbidden = problem.status === 403;
+  return (
+    <div class="empty failed" role="alert">
+      <Icon name="triangle-alert" />
+      <h2>{isForbidden ? "Your key does not allow this" : problem.message}</h2>
+      {isForbidden ? (
+        <p>{problem.message}</p>
+      ) : (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A resource that is read for the first time. */
+export function Loading() {
+  return (
+    <div class="loading" role="status">
+      Loading…
+    </div>
+  );
+}
+
+/** Shows a resource. Data stays visible during a reload, and after one that failed. */
+export function Shown<T>({ of, children }: { of: Resource<T>; children: (data: T) => ComponentChildren }) {
+  const { data, problem, reload } = of;
+  const retry = () => void reload();
+  if (data.value === undefined) return problem.value ? <Failed problem={problem.value} retry={retry} /> : <Loading />;
+  return (
+    <>
+      {problem.value && (
+        <div class="notice" role="alert">
+          <Icon name="triangle-alert" />
+          <span>This may be out of date. {problem.value.message}</span>
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        </div>
+      )}
+      {children(data.value)}
+    </>
+  );
+}
+
+/** The button below a list that has another page. */
+export function More({ next, isLoading, more }: { next: string | null; isLoading: boolean; more: () => Promise<void> }) {
+  if (next === null) return null;
+  return (
+    <div class="more">
+      <button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void more()}>
+        {isLoading ? "Loading…" : "Show more"}
+      </button>
+    </div>
+  );
+}
+
+/** A table that scrolls sideways where the screen is narrow. */
+export function Table({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+      <table>{children}</table>
+    </div>
+  );
+}

@@ -1,0 +1,114 @@
+// The webhook deliveries of a partner, newest first.
+
+import { DELIVERY, address } from "../addresses";
+import { shortId } from "../calls/names";
+import { Link, query, setQuery } from "../router";
+import { formatNumber } from "../ui/format";
+import { usePages } from "../ui/resource";
+import { RowAction } from "../ui/row-action";
+import { Empty, More, Shown, Table } from "../ui/states";
+import { Time } from "../ui/time";
+import { notifyFailure } from "../ui/toasts";
+import { Subject } from "./call-names";
+import { DELIVERY_STATES, type Delivery, type DeliveryState, DeliveryStateLabel, readDeliveries, resend } from "./delivery";
+
+type RowProps = { partner: string; of: Delivery; filter: DeliveryState | null; onSent: () => void };
+
+function Row({ partner, of, filter, onSent }: RowProps) {
+  const { id, event, subject, url, state, attempt_count, created_at, next_attempt_at } = of;
+  const sendAgain = () => resend(partner, id).then(onSent, notifyFailure);
+  return (
+    <tr>
+      <th scope="row">
+        <Link to={address(DELIVERY, { partner, id }, { state: filter })}>
+          {event} <code>{shortId(id)}</code>
+        </Link>
+      </th>
+      <td>
+        <Subject partner={partner} subject={subject} />
+      </td>
+      <td>
+        <DeliveryStateLabel state={state} />
+      </td>
+      <td>
+        <Time at={created_at} />
+      </td>
+      <td class="number">{formatNumber(attempt_count)}</td>
+      <td>
+        <Time at={next_attempt_at} otherwise="—" />
+      </td>
+      <td class="url">{url}</td>
+      <td>
+        {state !== "pending" && <RowAction icon="refresh-cw" label={`Send ${shortId(id)} again`} onClick={() => void sendAgain()} />}
+      </td>
+    </tr>
+  );
+}
+
+function Nothing({ filter }: { filter: DeliveryState | null }) {
+  if (filter) return <Empty icon="webhook" title={`No delivery is ${filter}`} />;
+  return (
+    <Empty icon="webhook" title="No deliveries yet">
+      <p>
+        A call that is created with <code>on_completion_webhook</code> sends a webhook when it has completed.
+      </p>
+    </Empty>
+  );
+}
+
+export function Webhooks({ partner }: { partner: string }) {
+  const filter = DELIVERY_STATES.find((state) => state === query.value.get("state")) ?? null;
+  const deliveries = usePages((call, cursor) => readDeliveries(call, partner, filter, cursor), [partner, filter], { partner, kinds: ["delivery"] });
+  const reload = () => void deliveries.reload();
+  return (
+    <>
+      <form class="filters" role="search" aria-label="Filter the deliveries" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          State
+          <select name="state" value={filter ?? ""} onChange={(event) => setQuery({ state: event.currentTarget.value })}>
+            <option value="">any</option>
+            {DELIVERY_STATES.map((state) => (
+              <option key={state} value={state}>
+                {state}
+              </option>
+            ))}
+          </select>
+        </label>
+      </form>
+      <Shown of={deliveries}>
+        {({ entries, next }) =>
+          entries.length === 0 ? (
+            <Nothing filter={filter} />
+          ) : (
+            <>
+              <Table label="Deliveries">
+                <thead>
+                  <tr>
+                    <th scope="col">Delivery</th>
+                    <th scope="col">About</th>
+                    <th scope="col">State</th>
+                    <th scope="col">Created</th>
+                    <th scope="col" class="number">
+                      Attempts
+                    </th>
+                    <th scope="col">Next attempt</th>
+                    <th scope="col">Receiver</th>
+                    <th scope="col">
+                      <span class="hidden">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {entries.map((delivery) => (
+                    <Row key={delivery.id} partner={partner} of={delivery} filter={filter} onSent={reload} />
+                  ))}
+                </tbody>
+              </Table>
+              <More next={next} isLoading={deliveries.isLoading.value} more={deliveries.more} />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { load } from "./bundle.mjs";
+
+test("a sign-in link is taken off the address, and only 401 uses it up", async () => {
+  const { Problem, linkFailure, takeToken, tokenOf } = await load("sign-in-link.ts", "problem.ts");
+  for (const [hash, token] of [["#sign-in=abc", "abc"], ["#sign-in=", null], ["#content", null], ["", null]]) assert.equal(tokenOf(hash), token);
+  const calls = [];
+  const history = { state: { x: 1 }, replaceState: (...call) => calls.push(call) };
+  assert.equal(takeToken({ location: { hash: "#sign-in=abc", pathname: "/console/p/acme", search: "?q=1" }, history }), "abc");
+  assert.deepEqual(calls, [[{ x: 1 }, "", "/console/p/acme?q=1"]]);
+  assert.equal(takeToken({ location: { hash: "#content", pathname: "/console/", search: "" }, history }), null);
+  assert.equal(calls.length, 1);
+  assert.equal(linkFailure(new Problem(401, "x", "y")).isUsedUp, true);
+  for (const status of [0, 400, 403, 429, 500, 503]) {
+    assert.deepEqual(linkFailure(new Problem(status, "x", "why")), { message: "why", isUsedUp: false });
+  }
+});
+
+test("paths match by their decoded parts, and malformed ones do not throw", async () => {
+  const { below, fill, match } = await load("path.ts");
+  assert.deepEqual(match("/p/:partner/keys", "/p/acme/keys"), { partner: "acme" });
+  assert.deepEqual(match("/p/:partner/keys", "/p/a%2Fb/keys"), { partner: "a/b" });
+  assert.deepEqual(match("/p/:partner/keys", "/p/%E0%A4%A/keys"), { partner: "%E0%A4%A" });
+  assert.deepEqual(match("/p/:partner/:rest*", "/p/acme/keys/%C3%A4"), { partner: "acme", rest: "keys/ä" });
+  assert.deepEqual(match("/", "/"), {});
+  for (const other of ["/p//keys", "/p/acme", "/p/acme/keys/1", "/q/acme/keys", "/"]) assert.equal(match("/p/:partner/keys", other), null, other);
+  assert.equal(fill("/p/:partner/keys", { partner: "a/b c" }), "/p/a%2Fb%20c/keys");
+  assert.equal(below("/console", "/console"), "/");
+  assert.equal(below("/console", "/console/"), "/");
+  assert.equal(below("/console", "/console/p/%/keys/"), "/p/%/keys");
+});
+
+test("a storage that is blocked remembers nothing and does not throw", async () => {
+  const { forgiving } = await load("storage.ts");
+  const blocked = forgiving(() => {
+    throw new DOMException("denied", "SecurityError");
+  });
+  blocked.set("a", "b");
+  blocked.remove("a");
+  assert.equal(blocked.get("a"), null);
+  const full = forgiving(() => ({ getItem: () => "b", setItem: () => { throw new DOMException("full", "QuotaExceededError"); } }));
+  full.set("a", "c");
+  assert.equal(full.get("a"), "b");
+});
+
+test("a text that cannot be copied is selected", async () => {
+  const { copy, copyKeys } = await load("ui/clipboard.ts");
+  const done = [];
+  const field = { focus: () => done.push("focus"), select: () => done.push("select") };
+  assert.equal(await copy("x", field, { writeText: async (text) => done.push(text) }), true);
+  assert.deepEqual(done, ["x"]);
+  assert.equal(await copy("x", field, { writeText: () => Promise.reject(new Error("denied")) }), false);
+  assert.deepEqual(done, ["x", "focus", "select"]);
+  // Pages without TLS have no clipboard.
+  assert.equal(await copy("x", field, undefined), false);
+  assert.equal(await copy("x", null, undefined), false);
+  assert.deepEqual([copyKeys("MacIntel"), copyKeys("Linux x86_64")], ["⌘C", "Ctrl+C"]);
+});
+
+test("the palette finds by a few letters", async () => {
+  const { fit } = await load("ui/fit.ts");
+  assert.equal(fit("ks", "Keys"), 2);
+  assert.equal(fit("", "Keys"), 0);
+  assert.equal(fit("sk", "Keys"), null);
+  assert.ok(fit("go", "Go to") < fit("go", "Sign out"), "an early match comes first");
+});
+
+test("sizes, durations and times", async () => {
+  const { formatBytes, formatDuration, formatRelative, formatUsd } = await load("ui/format.ts");
+  assert.deepEqual([0, 59.6, 65, 3_605, -1].map(formatDuration), ["0:00", "1:00", "1:05", "1:00:05", "0:00"]);
+  const now = new Date("2026-11-30T12:00:00Z");
+  assert.equal(formatRelative(new Date("2026-11-30T11:55:00Z"), now), new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(-5, "minute"));
+  assert.equal(formatRelative(now, now), new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(0, "second"));
+  assert.match(formatBytes(0), /^0/);
+  assert.match(formatBytes(1_500_000), /1[.,]5/);
+  assert.match(formatUsd("0.00012345"), /0[.,]00012345/);
+});

@@ -1,0 +1,106 @@
+// The console in a browser, as somebody uses it.
+
+import { By } from "selenium-webdriver";
+
+import { until } from "./waiting.mjs";
+
+const HEADERS = { "X-Colloquy-Console": "http" };
+
+export class ConsolePage {
+  constructor(browser, url) {
+    this.browser = browser;
+    this.driver = browser.driver;
+    this.url = `${url}/console/`;
+  }
+
+  /** Forgets sessions of other scenes, which share the browser. */
+  async forget() {
+    await this.driver.get(new URL("/health", this.url).href);
+    await this.driver.manage().deleteAllCookies();
+  }
+
+  async open(rest = "") {
+    await this.driver.get(this.url + rest);
+    await this.driver.executeScript(`
+      window.uncaught = [];
+      addEventListener("error", ({ error, message }) => window.uncaught.push(String(error ?? message)));
+      addEventListener("unhandledrejection", ({ reason }) => window.uncaught.push(String(reason)));
+      window.violations = [];
+      addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => window.violations.push(violatedDirective + " " + blockedURI));
+    `);
+  }
+
+  /** Returns the violations of the content security policy since `open`. */
+  violations() {
+    return this.driver.executeScript("return window.violations");
+  }
+
+  text() {
+    return this.driver.executeScript("return document.body.innerText");
+  }
+
+  /** Waits until the page says this. */
+  says(words, withinMs) {
+    return until(`the console says ${words}`, async () => (await this.text()).includes(words), { withinMs });
+  }
+
+  /** Waits until the page does not say this any more. */
+  saysNoMore(words) {
+    return until(`the console says no more ${words}`, async () => !(await this.text()).includes(words));
+  }
+
+  /** Clicks the button or link with this name, in the topmost dialog if one is open. */
+  async click(name) {
+    const clicked = () => this.driver.executeScript((wanted) => {
+      const dialogs = [...document.querySelectorAll("dialog[open]")];
+      const within = dialogs.at(-1) ?? document;
+      const named = (element) => (element.getAttribute("aria-label") ?? element.innerText).replaceAll(/\s+/g, " ").trim() === wanted;
+      const found = [...within.querySelectorAll("button, a")].find((element) => named(element) && element.checkVisibility());
+      found?.click();
+      return found !== undefined;
+    }, name);
+    await until(`there is ${name} to click`, clicked);
+  }
+
+  field(name) {
+    return until(`there is a field ${name}`, async () => {
+      const fields = await this.driver.findElements(By.css(`[name="${name}"]`));
+      return fields.at(-1);
+    });
+  }
+
+  async enter(name, text) {
+    const field = await this.field(name);
+    await field.clear();
+    await field.sendKeys(text);
+  }
+
+  /** Chooses an entry of a menu by its text. */
+  async choose(name, text) {
+    const field = await this.field(name);
+    const options = await field.findElements(By.css("option"));
+    const texts = await Promise.all(options.map((option) => option.getText()));
+    await options[texts.indexOf(text)].click();
+  }
+
+  /** Follows the link to a path below `/console`; a query may follow the path. */
+  async follow(path) {
+    const followed = () => this.driver.executeScript((to) => {
+      const found = [...document.querySelectorAll("main a")].find(({ pathname }) => pathname === to);
+      found?.click();
+      return found !== undefined;
+    }, `/console/${path}`);
+    await until(`there is a link to ${path}`, followed);
+  }
+
+  async signIn(key) {
+    await this.enter("api_key", key);
+    await this.click("Sign in");
+  }
+
+  /** Sends a request to the API as the page does, and returns its status. */
+  ask(method, route) {
+    const send = (sent, to, headers, done) => fetch(to, { method: sent, headers }).then(({ status }) => done(status), (error) => done(String(error)));
+    return this.driver.executeAsyncScript(send, method, route, HEADERS);
+  }
+}
