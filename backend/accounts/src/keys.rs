@@ -4,7 +4,9 @@
 //! The row keeps an HMAC-SHA-256 of the whole text under a server secret, so a stolen table gives no key. Rows are
 //! remembered for [`MAX_AGE`], which bounds how long a key revoked on another node still works here.
 
-use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
+mod known;
+
+use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField, names};
@@ -18,6 +20,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 use utoipa::ToSchema;
 
+pub use self::known::{KnownKey, authenticate_known, expires_at, remember};
 use super::{
     AccountError, DataScope, KeyRefused, PartnerId, Principal, Scope, Tenant, server_secret,
     storage, store,
@@ -311,21 +314,6 @@ pub async fn revoke(
     }
 }
 
-/// A key that somebody has shown: what there is to remember of it, instead of its text. It gives access for as long as the key does.
-#[derive(Clone, PartialEq, Eq)]
-pub struct KnownKey {
-    /// The id.
-    pub id: String,
-    /// The HMAC of its text, hexadecimal. It tells the configured key from one that was configured before.
-    pub mac: String,
-}
-
-impl fmt::Debug for KnownKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KnownKey").field(&self.id).finish()
-    }
-}
-
 /// Finds out whose key this is, for a request that came `from` an address.
 ///
 /// # Errors
@@ -348,58 +336,6 @@ pub async fn authenticate(
         return Err(KeyRefused::Invalid);
     }
     principal(accounts, &key)
-}
-
-/// Remembers a key that was just [authenticated](authenticate).
-///
-/// # Errors
-/// The database's failure.
-pub async fn remember(
-    directory: &Directory,
-    principal: &Principal,
-    text: &str,
-) -> Result<KnownKey, StoreError> {
-    Ok(KnownKey {
-        id: principal.key_id.clone(),
-        mac: directory.key_ring.mac(&directory.store, text).await?,
-    })
-}
-
-/// Authenticates a key that was shown earlier.
-///
-/// # Errors
-/// When it has expired or was revoked since, or is not configured any more; when the database fails.
-pub async fn authenticate_known(
-    accounts: &Accounts,
-    known: &KnownKey,
-) -> Result<Principal, KeyRefused> {
-    if known.id == CONFIGURED_KEY_ID {
-        let configured_key = accounts.config.admin_key.as_ref();
-        let is_same = match configured_key {
-            Some(key) => verify(accounts, key.reveal(), &known.mac).await?,
-            None => false,
-        };
-        return is_same.then(configured).ok_or(KeyRefused::Invalid);
-    }
-    let Some(key) = read(accounts, &known.id).await? else {
-        return Err(KeyRefused::Invalid);
-    };
-    match key.mac == known.mac {
-        true => principal(accounts, &key),
-        false => Err(KeyRefused::Invalid),
-    }
-}
-
-/// Returns when a key expires, in milliseconds since 1970; `None` if it does not.
-///
-/// # Errors
-/// The database's failure.
-pub async fn expires_at(accounts: &Accounts, known: &KnownKey) -> Result<Option<i64>, StoreError> {
-    if known.id == CONFIGURED_KEY_ID {
-        return Ok(None);
-    }
-    let key = read(accounts, &known.id).await?;
-    Ok(key.and_then(|key| key.expires_at))
 }
 
 /// Returns the principal of the key of the configuration.

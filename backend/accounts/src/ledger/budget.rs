@@ -4,7 +4,9 @@
 //! reserved of it belongs to no process ([`reserve_kept`](super::reserve_kept)): whoever does the work reserves and settles in the transactions that store the work itself, so
 //! that one is not there without the other. A reservation that nobody settles keeps its bound.
 
-use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
+use std::collections::HashMap;
+
+use colloquy_store::{Dialect, Executor, StoreError, Transaction, placeholders, statement};
 
 use super::{
     Limits, Standing,
@@ -75,6 +77,37 @@ pub async fn standing(db: &impl Executor, id: &str) -> Result<Option<Standing>, 
     let row: Option<BudgetRow> = db.fetch_one(statement(sql, [id.into()])).await?;
     let parse = |row: BudgetRow| row.standing.parse_with(row.amounts.as_deref());
     row.map(parse).transpose()
+}
+
+#[derive(sqlx::FromRow)]
+struct ListedBudgetRow {
+    id: String,
+    #[sqlx(flatten)]
+    budget: BudgetRow,
+}
+
+/// Returns how budgets stand, by their ids, without those that do not exist.
+///
+/// # Errors
+/// The database's failure.
+pub async fn standings(
+    db: &impl Executor,
+    ids: &[String],
+) -> Result<HashMap<String, Standing>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut values = Vec::new();
+    let listed = placeholders(&mut values, ids.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT id, period, period_start, {QUOTA_AMOUNTS} FROM quotas WHERE id IN ({listed}) AND purpose = 'budget'"
+    );
+    let rows: Vec<ListedBudgetRow> = db.fetch_all(statement(sql, values)).await?;
+    let parse = |row: ListedBudgetRow| {
+        let standing = row.budget.standing;
+        Ok((row.id, standing.parse_with(row.budget.amounts.as_deref())?))
+    };
+    rows.into_iter().map(parse).collect()
 }
 
 /// Locks it until the transaction ends, and says how it stands: nobody else reserves, settles or sets limits meanwhile.

@@ -55,6 +55,18 @@ async fn texts_that_arrive_together_do_not_pass_the_limit() {
 }
 
 #[tokio::test]
+async fn partners_with_more_texts_than_half_of_their_limit_are_found() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        store_text(&base, "c1".to_owned(), 275).await.unwrap();
+        assert_eq!(storage::half_full(&base).await.unwrap(), []);
+        store_text(&base, "c2".to_owned(), 1).await.unwrap();
+        let found = storage::half_full(&base).await.unwrap();
+        assert_eq!(found, [("acme".to_owned(), 275)]);
+    }
+}
+
+#[tokio::test]
 async fn texts_that_are_reserved_together_do_not_pass_the_limit() {
     for database in TestDatabase::both().await {
         let base = place(&database).await;
