@@ -26,6 +26,9 @@ const PAGE: i64 = 200;
 /// Published changes above `complete` beyond which they are not read again before `complete` rises. A transaction that stays open for long would
 /// otherwise have all of them read four times a second.
 const REREAD: usize = 1_000;
+/// Published changes above `complete` whose numbers are remembered while a transaction stays open. Beyond, streams are told to read everything again
+/// when `complete` rises.
+const REMEMBERED: usize = 10_000;
 
 /// Reads changes until the server stops.
 pub(crate) async fn run(events: Events) {
@@ -62,6 +65,8 @@ struct Reader {
     complete: Option<i64>,
     /// The numbers of the published changes above `complete`.
     published: BTreeSet<i64>,
+    /// The largest number that was published and is not remembered any more. Smaller ones that become visible late are missed.
+    forgotten: Option<i64>,
     /// The next value of `complete`.
     mark: Option<Mark>,
     /// True once `complete` was told to the streams.
@@ -86,9 +91,10 @@ impl Reader {
             }
             None => None,
         };
-        let mut from = complete;
-        if reached.is_none() && self.published.len() > REREAD {
-            from = self.published.last().copied().unwrap_or(complete);
+        let waits = self.mark.is_some() && reached.is_none();
+        let mut from = self.forgotten.unwrap_or(complete);
+        if waits && self.published.len() > REREAD {
+            from = self.published.last().copied().unwrap_or(from);
         }
         loop {
             let page = store::after(db, from, PAGE).await?;
@@ -99,6 +105,9 @@ impl Reader {
             if is_last {
                 break;
             }
+        }
+        if waits && self.published.len() > REMEMBERED {
+            self.forgotten = std::mem::take(&mut self.published).pop_last();
         }
         if let Some(seq) = reached {
             self.reach(events, seq);
@@ -123,7 +132,8 @@ impl Reader {
 
     /// Marks the newest number, unless a smaller one is still waited for.
     async fn set_mark(&mut self, events: &Events) -> Result<(), StoreError> {
-        let newest = self.published.last().copied().or(self.complete);
+        let newest = self.published.last().copied();
+        let newest = newest.or(self.forgotten).or(self.complete);
         let Some(seq) = newest.filter(|_| self.mark.is_none()) else {
             return Ok(());
         };
@@ -140,11 +150,12 @@ impl Reader {
         self.mark = None;
         self.complete = Some(seq);
         self.published = self.published.split_off(&seq.saturating_add(1));
-        if !self.is_known {
-            // Streams that did not wait may have missed changes of transactions that had begun before.
+        // Streams that did not wait may have missed changes of transactions that had begun before.
+        if !self.is_known || self.forgotten.is_some() {
             events.hub.reset();
             self.is_known = true;
         }
+        self.forgotten = self.forgotten.filter(|&forgotten| forgotten > seq);
         events.hub.completed(seq, self.partners.drain());
     }
 }

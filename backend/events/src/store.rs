@@ -108,8 +108,15 @@ async fn purge_some(base: &Base, before: i64) -> Result<bool, StoreError> {
         seq: i64,
     }
     let transaction = base.store.begin().await?;
-    let sql = "DELETE FROM changes WHERE seq IN \
-               (SELECT c.seq FROM changes c WHERE c.gone AND c.changed_at < $1 ORDER BY c.changed_at, c.seq LIMIT $2) RETURNING seq";
+    // Transactions that bring deleted resources back lock their changes in any order.
+    let locked = match transaction.dialect() {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => " FOR UPDATE SKIP LOCKED",
+    };
+    let sql = format!(
+        "DELETE FROM changes WHERE seq IN \
+         (SELECT c.seq FROM changes c WHERE c.gone AND c.changed_at < $1 ORDER BY c.changed_at, c.seq LIMIT $2{locked}) RETURNING seq"
+    );
     let values = [before.into(), PURGED_TOGETHER.into()];
     let purged: Vec<Purged> = transaction.fetch_all(statement(sql, values)).await?;
     let Some(newest) = purged.iter().map(|purged| purged.seq).max() else {

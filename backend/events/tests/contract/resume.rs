@@ -237,3 +237,49 @@ async fn a_transaction_that_stays_open_for_long_holds_no_other_change_up() {
     count(&mut stream, OTHERS + 3).await;
     assert!(told.contains_key("slow") && told.values().all(|times| *times == 1));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_changes_beside_an_open_transaction_than_are_remembered_end_in_a_reset() {
+    /// More than are remembered.
+    const OTHERS: usize = 10_100;
+    let app = start(builder(&TestDatabase::postgres().await)).await;
+    let acme = app.partner("acme").await;
+    add_voice(&app, "acme", "first").await;
+    let mut stream = watch(&app, &acme.key, "acme").await;
+    stream.reaches(newest(&app).await).await;
+
+    let slow = store(&app).begin().await.unwrap();
+    slow.execute(voice("acme", "slow")).await.unwrap();
+    run(&app, &voices("acme", "v", OTHERS)).await;
+    for _ in 0..OTHERS {
+        assert_eq!(stream.event().await.0, "voice");
+    }
+    add_voice(&app, "acme", "next").await;
+    let next = stream.event().await;
+    assert_eq!(next, event("voice", "next", None, false));
+    slow.commit().await.unwrap();
+    assert_eq!(stream.event().await.0, "reset");
+
+    stream.reaches(newest(&app).await).await;
+    add_voice(&app, "acme", "end").await;
+    let end = event("voice", "end", None, false);
+    while stream.event().await != end {}
+}
+
+on_each_database!(
+    one_transaction_with_many_changes_resets_nobody,
+    |database| {
+        const MANY: usize = 10_100;
+        let app = start(builder(&database)).await;
+        let acme = app.partner("acme").await;
+        let mut stream = watch(&app, &acme.key, "acme").await;
+        run(&app, &voices("acme", "v", MANY)).await;
+        for _ in 0..MANY {
+            assert_eq!(stream.event().await.0, "voice");
+        }
+        stream.reaches(newest(&app).await).await;
+        add_voice(&app, "acme", "end").await;
+        let end = event("voice", "end", None, false);
+        assert_eq!(stream.event().await, end);
+    }
+);
