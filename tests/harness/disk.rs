@@ -88,6 +88,12 @@ pub struct Ballast(PathBuf);
 
 impl Drop for Ballast {
     fn drop(&mut self) {
+        // A file that is only unlinked keeps its room while anybody has it open.
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&self.0)
+            .unwrap();
         fs::remove_file(&self.0).unwrap();
     }
 }
