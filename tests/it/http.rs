@@ -146,7 +146,13 @@ async fn every_list_refuses_a_parameter_that_it_does_not_have() {
     let expected = [
         "/api/characters/{partner}",
         "/api/characters/{partner}/{name}/versions",
+        "/api/document-chunks/{partner}/{kb}/{doc_id}",
+        "/api/document-history/{partner}/{kb}/{doc_id}",
+        "/api/document-list/{partner}/{kb}",
+        "/api/folder-list/{partner}/{kb}",
+        "/api/kb-list/{partner}",
         "/api/keys/{partner}",
+        "/api/knowledgebases/{partner}/{kb}/limits/unknown",
         "/api/partners",
         "/api/quotas/{partner}",
         "/api/vectorstore-sync/{partner}/{kb}",

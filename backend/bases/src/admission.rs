@@ -20,7 +20,7 @@ use colloquy_accounts::{
 use colloquy_kernel::node;
 use colloquy_providers::{ProviderError, ProviderErrorKind, TokenUsage};
 use colloquy_store::{StoreError, Transaction, stored};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
@@ -36,7 +36,8 @@ use super::{
 const DECIDED_AT_ONCE: usize = 200;
 
 /// What a service is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum PaidStep {
     /// To rewrite a section.
     Rewrite,
@@ -113,7 +114,8 @@ impl Used {
 }
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum UsageOutcome {
     /// It was answered.
     Success,
@@ -447,7 +449,7 @@ impl Drop for Admission {
 }
 
 /// What requests are taken for of which something is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TakenFor {
     /// The most that they may have used.
@@ -455,6 +457,8 @@ pub(crate) enum TakenFor {
     /// Nothing.
     Nothing,
 }
+
+stored!(pub(crate) TakenFor: Bound = "bound", Nothing = "nothing");
 
 /// Decides about the requests of a base of which something is not known. Those whose bound is not known either stay as they are, unless they
 /// are taken for nothing.
@@ -465,6 +469,7 @@ pub(crate) async fn decide(
     taken: TakenFor,
 ) -> Result<(), StoreError> {
     let mut after = String::new();
+    let now = bases.clock.now_ms();
     loop {
         let transaction = budget::begin(bases, base).await?;
         let some = store::unknown_usage(&transaction, base, &after, DECIDED_AT_ONCE).await?;
@@ -474,7 +479,7 @@ pub(crate) async fn decide(
             if used.cost.is_none() || counts_tokens && used.tokens.is_none() {
                 continue;
             }
-            store::decide_usage(&transaction, &unknown.id, &used).await?;
+            store::decide_usage(&transaction, &unknown.id, taken, &used, now).await?;
             let spent = DetachedUsage::Used(used.amounts(), Outcome::Bound);
             ledger::settle_kept(bases, &transaction, &unknown.id, spent).await?;
         }

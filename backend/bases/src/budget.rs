@@ -5,6 +5,8 @@
 //! so they are counted where the texts are. Whoever takes of any of them locks the budget, and so does whoever changes its limits: what was
 //! decided holds until the transaction ends. The budget comes before everything else that a transaction locks, jobs among it.
 
+use std::collections::HashMap;
+
 use colloquy_accounts::{
     Tenant,
     ledger::{Amounts, Limits, Measure, Standing, budget},
@@ -18,7 +20,7 @@ use super::{
     Bases,
     admission::UsageBound,
     base::KnowledgeBase,
-    store::{self, Spending},
+    store::{self, ListedBase, Spending},
     waking,
 };
 
@@ -52,6 +54,24 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// Returns the limits after a change.
+    fn changed(self, change: BudgetChange) -> Self {
+        Self {
+            characters: change.characters.unwrap_or(self.characters),
+            tokens: change.tokens.unwrap_or(self.tokens),
+            dollars: change.dollars.unwrap_or(self.dollars),
+        }
+    }
+
+    /// The limit of characters, with those that the ledger keeps.
+    fn of(characters: Option<u64>, standing: &Standing) -> Self {
+        Self {
+            characters,
+            tokens: standing.limits.of(Measure::Tokens),
+            dollars: standing.limits.of(Measure::Cost).map(Usd),
+        }
+    }
+
     /// The part that the ledger keeps.
     pub(crate) fn limits(&self) -> Limits {
         Limits::default()
@@ -91,11 +111,7 @@ pub(crate) async fn change(
     let Some(state) = BudgetState::lock(&transaction, base).await? else {
         return Ok(());
     };
-    let limits = Budget {
-        characters: change.characters.unwrap_or(state.limits.characters),
-        tokens: change.tokens.unwrap_or(state.limits.tokens),
-        dollars: change.dollars.unwrap_or(state.limits.dollars),
-    };
+    let limits = state.limits.changed(change);
     store::set_character_limit(&transaction, base, limits.characters).await?;
     budget::set_limits(&transaction, base, &limits.limits()).await?;
     waking::wake(bases, &transaction, tenant, base).await?;
@@ -187,6 +203,31 @@ impl BudgetState {
         Self::with(transaction, base, standing).await
     }
 
+    /// Returns how the budgets of bases stand, by their ids.
+    pub(crate) async fn among(
+        db: &impl Executor,
+        bases: &[ListedBase],
+    ) -> Result<HashMap<String, Self>, StoreError> {
+        let ids: Vec<String> = bases.iter().map(|it| it.base.id.clone()).collect();
+        let mut standings = budget::standings(db, &ids).await?;
+        let spending = store::spending_among(db, &ids).await?;
+        let state = |listed: &ListedBase| {
+            let id = &listed.base.id;
+            let standing = standings.remove(id)?;
+            let limits = Budget::of(listed.character_limit, &standing);
+            let spending = spending.get(id).copied().unwrap_or_default();
+            Some((
+                id.clone(),
+                Self {
+                    limits,
+                    standing,
+                    spending,
+                },
+            ))
+        };
+        Ok(bases.iter().filter_map(state).collect())
+    }
+
     async fn with(
         db: &impl Executor,
         base: &str,
@@ -195,16 +236,24 @@ impl BudgetState {
         let Some(standing) = standing else {
             return Ok(None);
         };
-        let limits = Budget {
-            characters: store::character_limit(db, base).await?,
-            tokens: standing.limits.of(Measure::Tokens),
-            dollars: standing.limits.of(Measure::Cost).map(Usd),
-        };
+        let limits = Budget::of(store::character_limit(db, base).await?, &standing);
         Ok(Some(Self {
             limits,
             standing,
             spending: store::spending(db, base).await?,
         }))
+    }
+
+    /// Returns how the budget would stand with other limits.
+    pub(crate) fn with_limits(mut self, change: BudgetChange) -> Self {
+        self.limits = self.limits.changed(change);
+        self.standing.limits = self.limits.limits();
+        self
+    }
+
+    /// The cost of all settled requests, as far as it is known.
+    pub(crate) fn cost(&self) -> Usd {
+        Usd(self.standing.used.of(Measure::Cost))
     }
 
     /// Why it takes no more, when it has texts of so many characters.

@@ -148,6 +148,11 @@ impl NewContent {
     }
 }
 
+/// Returns the content of a variant.
+pub(crate) fn of_variant(contents: &[Content], variant: Variant) -> Option<&Content> {
+    contents.iter().find(|content| content.variant == variant)
+}
+
 /// The text of a content, `most` bytes of it.
 pub(crate) async fn text(bases: &Bases, content: &Content, most: u64) -> Result<String, BaseError> {
     let bytes = bases.blobs.read_whole(&content.blob, most).await?;

@@ -9,13 +9,15 @@ use utoipa::ToSchema;
 use super::{
     Bases,
     base::KnowledgeBase,
-    content::{Content, Variant},
+    content::{self, Content, Variant},
     error::BaseError,
     facts::DocumentFacts,
     pages::{ListMemory, Pages, Placed},
     same::{self, Same},
     spend::DocumentSpend,
-    store::{self, DOCUMENT_PAGE, DocumentPlace, DocumentSpan, ReadingCost, Rewrite},
+    store::{
+        self, DOCUMENT_PAGE, DocumentPlace, DocumentSpan, ListedRewrite, ReadingCost, Rewrite,
+    },
 };
 
 /// Where a document comes from.
@@ -72,8 +74,20 @@ pub(crate) enum Step {
     Blocked,
 }
 
-/// A document as a whole.
+/// A step that makes a content of a document, or makes it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StepKind {
+    /// The text is read.
+    Digitize,
+    /// The final content is written.
+    Rewrite,
+    /// The final content is embedded.
+    Embed,
+}
+
+/// A document as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DocumentStatus {
     /// It has no text.
@@ -98,6 +112,10 @@ pub(crate) enum DocumentStatus {
     DeletePending,
 }
 
+stored!(pub(crate) DocumentStatus: Empty = "empty", Digitizing = "digitizing", Digitized = "digitized", Rewriting = "rewriting", 
+    Rewritten = "rewritten", Embedding = "embedding", Ready = "ready", Blocked = "blocked", Failed = "failed", 
+    DeletePending = "delete_pending");
+stored!(pub(crate) StepKind: Digitize = "digitize", Rewrite = "rewrite", Embed = "embed");
 stored!(pub(crate) Source: File = "file", Url = "url");
 stored!(pub(crate) ModelTier: Standard = "standard", Economy = "economy");
 stored!(pub(crate) ContentTypeChoice: Auto = "auto", Article = "article", Video = "video", Book = "book");
@@ -175,9 +193,7 @@ pub(crate) struct Described {
 impl Described {
     /// One of its contents.
     pub(crate) fn content(&self, variant: Variant) -> Option<&Content> {
-        self.contents
-            .iter()
-            .find(|content| content.variant == variant)
+        content::of_variant(&self.contents, variant)
     }
 
     /// What its latest rewriting and reading it did cost.
@@ -345,12 +361,36 @@ async fn page(
     };
     let contents = store::contents_in(db, &span).await?;
     let rewrites = store::rewrites_in(db, &span).await?;
-    let rewrites = rewrites
-        .into_iter()
-        .map(|listed| (listed.document_id, listed.rewrite))
-        .collect();
     let readings = store::reading_costs_in(db, &span).await?;
-    Ok(described(documents, contents, rewrites, readings, same))
+    Ok(described(
+        documents,
+        contents,
+        by_document(rewrites),
+        readings,
+        same,
+    ))
+}
+
+fn by_document(rewrites: Vec<ListedRewrite>) -> HashMap<String, Rewrite> {
+    let rewrites = rewrites.into_iter();
+    let rewrites = rewrites.map(|listed| (listed.document_id, listed.rewrite));
+    rewrites.collect()
+}
+
+/// Describes documents that were read with the cost of reading them, without their duplicates.
+pub(crate) async fn describe(
+    db: &impl Executor,
+    documents: Vec<Document>,
+    readings: HashMap<String, ReadingCost>,
+) -> Result<Vec<Described>, StoreError> {
+    if documents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<String> = documents.iter().map(|it| it.id.clone()).collect();
+    let contents = store::contents_among(db, &ids).await?;
+    let rewrites = by_document(store::rewrites_among(db, &ids).await?);
+    let same = Same::default();
+    Ok(described(documents, contents, rewrites, readings, &same))
 }
 
 impl Document {
@@ -426,8 +466,7 @@ fn described(
 }
 
 fn original(contents: &[Content]) -> Option<&Content> {
-    let mut contents = contents.iter();
-    contents.find(|content| content.variant == Variant::Original)
+    content::of_variant(contents, Variant::Original)
 }
 
 /// The warnings of contents that are older than what they are made of, or are not there yet.

@@ -7,6 +7,7 @@
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`pages`], [`listing`]: rows of a base, read and sent a page at a time
+//! - [`lists`]: pages that are sorted, filtered and summed by the database
 //! - [`same`]: which of them are the same
 //! - [`upload`], [`addresses`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
@@ -44,6 +45,7 @@ mod fetching;
 mod folder;
 mod index;
 mod listing;
+mod lists;
 mod names;
 mod outage;
 mod pages;
@@ -105,6 +107,9 @@ const SYNC_EVERY: Duration = Duration::from_secs(20);
 
 /// How often old removals are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3_600);
+
+/// The interval at which names are folded that nodes of an earlier version wrote.
+const FOLD_EVERY: Duration = Duration::from_secs(600);
 
 /// How often it is looked for documents that the profile of now has not embedded, as a node with other settings may leave them.
 const PROFILES_EVERY: Duration = Duration::from_secs(3_600);
@@ -241,6 +246,13 @@ where
         bases.kernel.tasks.spawn(follow);
         waking::wake_all(&bases).await?;
         vectorstore::resume_all(&bases, true).await?;
+        let folded = bases.clone();
+        state
+            .as_ref()
+            .repeat("folding names of lists", FOLD_EVERY, move |_| {
+                let bases = folded.clone();
+                async move { lists::fold_names(&bases).await }
+            });
         let channels = bases.clone();
         state.as_ref().repeat(
             "looking for channels that failed",

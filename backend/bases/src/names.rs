@@ -4,6 +4,7 @@ use colloquy_base::{
     invalid::InvalidField,
     names::{in_path, is_hidden, shown},
 };
+use unicode_normalization::UnicodeNormalization as _;
 
 pub(crate) use colloquy_base::names::email;
 
@@ -30,6 +31,15 @@ pub(crate) fn name(field: &'static str, text: &str) -> Result<String, InvalidFie
 /// When it is empty, too long, or has a character that cannot be seen.
 pub(crate) fn title(field: &'static str, text: &str) -> Result<String, InvalidField> {
     shown(field, text, LONGEST)
+}
+
+/// Returns the folded form of a name, which lists sort by and filters are searched in: composed (NFC), and each character in lower case whatever
+/// surrounds it, so that a part of a name folds as the whole does. Both forms of the small sigma are one.
+///
+/// The database stores this form. A change of the folding needs a migration that empties `sort_name`.
+pub(crate) fn sort_name(name: &str) -> String {
+    let lower = name.nfc().flat_map(char::to_lowercase);
+    lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
 
 /// A name for something that has none, made of a text as [`of_title`] does.
@@ -66,6 +76,23 @@ pub(crate) fn of_file(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_name_folds_as_the_whole_does() {
+        for (name, folded) in [
+            ("Annual REPORT 5%", "annual report 5%"),
+            ("ÜBER", "über"),
+            ("U\u{308}ber", "über"),
+            ("ΟΔΟΣ", "οδοσ"),
+            ("οδος", "οδοσ"),
+            ("ΟΔΟΣΑ", "οδοσα"),
+            ("Straße", "straße"),
+            ("İ", "i\u{307}"),
+        ] {
+            assert_eq!(sort_name(name), folded, "{name}");
+            assert_eq!(sort_name(folded), folded, "{name}");
+        }
+    }
 
     #[test]
     fn what_has_no_name_gets_one() {

@@ -20,7 +20,8 @@ use super::{
 pub(crate) const BASE_BYTES: u64 = 4_096;
 /// What a folder counts, with the channel that it follows.
 pub(crate) const FOLDER_BYTES: u64 = 4_096;
-/// What a document counts: four names of 200 characters, an address of 2,048 bytes that is indexed, an e-mail address and its errors.
+/// What a document counts: four names of 200 characters, an address of 2,048 bytes that is indexed, an e-mail address, its errors
+/// and the newest steps of its history.
 pub(crate) const DOCUMENT_BYTES: u64 = 8_192;
 /// What a video of a channel counts, from when a scan notes it: its name of 200 characters, its address, and three indexes.
 pub(crate) const VIDEO_BYTES: u64 = 1_024;

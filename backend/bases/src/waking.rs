@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use colloquy_accounts::Tenant;
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
-use colloquy_store::{StoreError, Transaction};
+use colloquy_store::{Executor, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Bases,
     admission::UsageBound,
-    budget::BudgetState,
+    budget::{BudgetChange, BudgetState},
     channel::{self, ChannelStatus},
     digitizing::Digitize,
     document::Step,
@@ -84,8 +84,7 @@ impl Job for Wake {
 
 impl Wake {
     async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
-        let (mut after, mut planned) = (DocumentPlace::first(), Planned::default());
-        let mut has_skipped = false;
+        let (mut waiting, mut has_skipped) = (Waiting::default(), false);
         loop {
             let transaction = bases.store.begin().await?;
             let base = &self.base;
@@ -99,31 +98,21 @@ impl Wake {
                 return Ok(RunResult::Done);
             };
             let characters = store::count_characters(&transaction, base, None).await?;
-            if channel::has_headroom(bases, &state, characters) {
-                for folder in store::blocked_channels(&transaction, base).await? {
-                    let status = ChannelStatus::Pending;
-                    store::set_channel_status(&transaction, &folder, status, None).await?;
-                    channel::queue(bases, &transaction, &tenant, &folder).await?;
-                }
+            for folder in scannable(bases, &transaction, base, &state, characters).await? {
+                let status = ChannelStatus::Pending;
+                store::set_channel_status(&transaction, &folder, status, None).await?;
+                channel::queue(bases, &transaction, &tenant, &folder).await?;
             }
-            let blocked = store::blocked_documents(&transaction, base, &after, PAGE).await?;
-            let is_last = (blocked.len() as i64) < PAGE;
-            for document in &blocked {
-                if planned.takes(&state, characters, document) {
-                    queue(bases, &transaction, &tenant, document).await?;
+            for (document, goes_on) in waiting.next(&transaction, base, &state, characters).await? {
+                if goes_on {
+                    queue(bases, &transaction, &tenant, &document).await?;
                 } else {
-                    has_skipped |= Planned::default().takes(&state, characters, document);
+                    has_skipped |= Planned::default().takes(&state, characters, &document);
                 }
-            }
-            if let Some(last) = blocked.into_iter().next_back() {
-                after = DocumentPlace {
-                    created_at: last.created_at,
-                    id: last.id,
-                };
             }
             transaction.commit().await?;
             bases.kernel.jobs.wake();
-            if is_last {
+            if waiting.is_end {
                 return Ok(match has_skipped {
                     true => RunResult::Again(LOOK_AGAIN),
                     false => RunResult::Done,
@@ -131,6 +120,130 @@ impl Wake {
             }
         }
     }
+}
+
+/// Returns the channels of a base that wait, if its budget has capacity for them.
+async fn scannable(
+    bases: &Bases,
+    db: &impl Executor,
+    base: &str,
+    state: &BudgetState,
+    characters: u64,
+) -> Result<Vec<String>, StoreError> {
+    match channel::has_headroom(bases, state, characters) {
+        true => store::blocked_channels(db, base).await,
+        false => Ok(Vec::new()),
+    }
+}
+
+/// The documents of a base that wait, oldest first, read in pages.
+struct Waiting {
+    after: DocumentPlace,
+    planned: Planned,
+    /// True once no documents follow.
+    is_end: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            after: DocumentPlace::first(),
+            planned: Planned::default(),
+            is_end: false,
+        }
+    }
+}
+
+impl Waiting {
+    /// Returns the next documents, each with true if a budget has capacity for it beside those before it.
+    async fn next(
+        &mut self,
+        db: &impl Executor,
+        base: &str,
+        state: &BudgetState,
+        characters: u64,
+    ) -> Result<Vec<(BlockedDocument, bool)>, StoreError> {
+        let blocked = store::blocked_documents(db, base, &self.after, PAGE).await?;
+        self.is_end = (blocked.len() as i64) < PAGE;
+        if let Some(last) = blocked.last() {
+            self.after = DocumentPlace {
+                created_at: last.created_at,
+                id: last.id.clone(),
+            };
+        }
+        let plan = |document: BlockedDocument| {
+            let goes_on = self.planned.takes(state, characters, &document);
+            (document, goes_on)
+        };
+        Ok(blocked.into_iter().map(plan).collect())
+    }
+}
+
+/// What a budget would wake at once.
+#[derive(Debug, Default)]
+pub(crate) struct WakePlan {
+    /// Documents that would be queued.
+    pub(crate) documents: u64,
+    /// The first [`MOST_NAMED`] of them, oldest first.
+    pub(crate) document_ids: Vec<String>,
+    /// Characters of their texts that wait to be accepted.
+    pub(crate) characters: u64,
+    /// The most tokens of the next request of each, without those that are unbounded.
+    pub(crate) tokens: u64,
+    /// The most units of 1e-8 dollars of the next request of each, without those that are unbounded.
+    pub(crate) cost: u64,
+    /// Those of them whose next request has no known bound: two steps wait, or the model had no price.
+    pub(crate) unbounded: u64,
+    /// Channels that would be scanned.
+    pub(crate) channels: usize,
+    /// Documents that would still wait.
+    pub(crate) still_blocked: u64,
+    /// False if more documents wait than were looked at.
+    pub(crate) complete: bool,
+}
+
+/// The most documents that a [`WakePlan`] looks at.
+const MOST_PLANNED: u64 = 10_000;
+/// The most documents that a [`WakePlan`] names.
+const MOST_NAMED: usize = 100;
+
+/// Returns what [`Wake`] would queue at once if the limits of a base changed, or `None` if there is no such base.
+pub(crate) async fn plan(
+    bases: &Bases,
+    base: &str,
+    change: BudgetChange,
+) -> Result<Option<WakePlan>, StoreError> {
+    let db = bases.store.db();
+    let Some(state) = BudgetState::read(db, base).await? else {
+        return Ok(None);
+    };
+    let state = state.with_limits(change);
+    let characters = store::count_characters(db, base, None).await?;
+    let (mut plan, mut waiting) = (WakePlan::default(), Waiting::default());
+    let channels = scannable(bases, db, base, &state, characters).await?;
+    plan.channels = channels.len();
+    while !waiting.is_end && plan.documents + plan.still_blocked < MOST_PLANNED {
+        for (document, goes_on) in waiting.next(db, base, &state, characters).await? {
+            if !goes_on {
+                plan.still_blocked += 1;
+                continue;
+            }
+            plan.documents += 1;
+            if plan.document_ids.len() < MOST_NAMED {
+                plan.document_ids.push(document.id);
+            }
+        }
+    }
+    plan.complete = waiting.is_end || {
+        let more = store::blocked_documents(db, base, &waiting.after, 1).await?;
+        more.is_empty()
+    };
+    let planned = waiting.planned;
+    plan.characters = planned.characters;
+    plan.tokens = planned.bound.tokens.unwrap_or_default();
+    plan.cost = planned.bound.cost.unwrap_or_default();
+    plan.unbounded = planned.unbounded;
+    Ok(Some(plan))
 }
 
 /// Looks at all that waits when a server starts: its settings may know prices that were not known.
@@ -151,6 +264,8 @@ struct Planned {
     characters: u64,
     /// Those of the texts that theirs replace.
     replaced: u64,
+    /// Documents of which it is not known.
+    unbounded: u64,
 }
 
 impl Planned {
@@ -161,6 +276,7 @@ impl Planned {
         let blocked = steps.iter().filter(|step| **step == Step::Blocked);
         if blocked.count() > 1 {
             // What they need is not known of each; they ask again.
+            self.unbounded += 1;
             return true;
         }
         if let Some(needed) = number(document.needed_characters) {
@@ -182,6 +298,7 @@ impl Planned {
         };
         if bound.cost.is_none() {
             // There may be a price now.
+            self.unbounded += 1;
             return true;
         }
         if state.after(&self.bound).room_for(&bound).is_err() {

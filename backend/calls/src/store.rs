@@ -56,6 +56,7 @@ pub(super) struct CallRow {
     pub(super) taken_at: Option<i64>,
     pub(super) call_seconds: Option<i64>,
     pub(super) server_runtime_seconds: Option<i64>,
+    error_code: Option<String>,
     transcript: Option<String>,
     metadata: Option<String>,
     pub(super) created_at: i64,
@@ -72,6 +73,12 @@ impl CallRow {
     pub(super) fn character(&self) -> Option<String> {
         let reference = self.character_reference.as_deref();
         reference.map(|reference| format!("repo:{reference}"))
+    }
+
+    /// Returns why the call failed; `None` if it did not.
+    pub(super) fn error_code(&self) -> Result<Option<String>, StoreError> {
+        let has_failed = self.state()? == CallState::Error;
+        Ok(self.error_code.clone().filter(|_| has_failed))
     }
 
     pub(super) fn transcript(&self) -> Result<Vec<TranscriptLine>, StoreError> {
@@ -116,12 +123,13 @@ impl CallRow {
 /// The columns of a call besides its state.
 const COLUMNS: &str = "id, partner, character_reference, character_json, character_params, character_bytes, ended_bytes, \
                        silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
-                       server_runtime_seconds, transcript, metadata, created_at, updated_at";
+                       server_runtime_seconds, error_code, transcript, metadata, created_at, updated_at";
 
 /// The same without what may be long and no list shows.
 const LISTED: &str = "id, partner, character_reference, '' AS character_json, '' AS character_params, character_bytes, \
                       ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, \
-                      call_seconds, server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
+                      call_seconds, server_runtime_seconds, error_code, CAST(NULL AS TEXT) AS transcript, metadata, created_at, \
+                      updated_at";
 
 /// The SQL that is true for a call that was presumed lost and runs on: its node lives, as [`node::LIVING`] has it, and has not said how the call
 /// ended, which would have replaced the presumption.

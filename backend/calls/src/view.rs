@@ -34,6 +34,9 @@ struct CallView {
     /// The saved character, `repo:<partner>/<character>`; null for a custom one.
     character: Option<String>,
     state: CallState,
+    /// Why the call failed, such as `NODE_LOST`; absent unless the state is `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<String>,
     /// Where the SDK reaches the running call; empty unless it is `ongoing`.
     available_endpoints: Vec<EndpointView>,
     duration: DurationView,
@@ -148,6 +151,7 @@ fn envelope(
             id: path(&row.id),
             character: row.character(),
             state,
+            error_code: row.error_code()?,
             available_endpoints: endpoint.into_iter().collect(),
             duration: DurationView {
                 call_seconds: row.call_seconds,

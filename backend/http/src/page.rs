@@ -1,9 +1,9 @@
 //! Pages of lists: the lists of these interfaces take `limit` and `cursor` besides their filters, refuse any other parameter, and
 //! name the next page in a `Link` header.
 //!
-//! Two kinds of lists are not read in such pages. Those of knowledge bases are given whole, as their interface document has them;
-//! the settings `knowledge.max_bases`, `max_folders` and `max_documents` bound them. The items of a stored response have the
-//! pages of the public API.
+//! Two kinds of lists are not read in such pages. Those of knowledge bases that the interface document has are given whole; the settings
+//! `knowledge.max_bases`, `max_folders` and `max_documents` bound them, and `document-list`, `folder-list` and `kb-list` give the same in pages. The
+//! items of a stored response have the pages of the public API.
 
 use std::collections::HashSet;
 
@@ -143,12 +143,24 @@ impl Page {
         })
     }
 
+    /// The cursor that the page follows; `None` for the first page.
+    #[must_use]
+    pub fn after(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
+
+    /// The rows to read from the database: one more than the page has, which tells if there is another page.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.limit + 1
+    }
+
     /// What to read from the database: one row more than the page has tells whether there is another page.
     #[must_use]
     pub fn slice(&self) -> Slice {
         Slice {
             after: self.after.clone(),
-            limit: Some(self.limit + 1),
+            limit: Some(self.rows()),
         }
     }
 

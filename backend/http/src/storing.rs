@@ -56,6 +56,9 @@ impl Edge {
 /// Paths whose `PUT` changes limits of partners and quotas, as an operator does to make room.
 const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 
+/// The path whose `POST` deletes.
+const BULK_DELETION: &str = "/api/bulk/delete/";
+
 /// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
 /// limits pass, unless their handler finds that they store more than before, and so does a new key for a quota in place of one that leaked.
 #[must_use]
@@ -64,7 +67,9 @@ pub fn needs_disk(method: &Method, path: &str) -> bool {
     let is_limit = || LIMITS.iter().any(|prefix| path.starts_with(prefix));
     // `/api/quotas/{partner}/{quota}/rotate`; a partner may be called `rotate`.
     let rotates = || path.ends_with("/rotate") && path.split('/').count() == 6;
-    stores && !(is_limit() && (*method == Method::PUT || rotates()))
+    stores
+        && !path.starts_with(BULK_DELETION)
+        && !(is_limit() && (*method == Method::PUT || rotates()))
 }
 
 /// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass; the handlers of requests that pass
@@ -107,6 +112,7 @@ mod tests {
             .route("/api/partners/acme", routes.clone())
             .route("/api/quotas/{partner}", routes.clone())
             .route("/api/quotas/acme/1/rotate", routes.clone())
+            .route("/api/bulk/{action}/acme/kb", routes.clone())
             .route("/api/keys/acme", routes);
         let routes = Interface::MANAGEMENT.wrap(&edge, routes);
         let asked = async |method: Method, path: &str| {
@@ -129,8 +135,15 @@ mod tests {
         assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
         let rotated = asked(Method::POST, "/api/quotas/acme/1/rotate").await;
         assert_eq!(rotated, StatusCode::OK, "a key can be replaced");
-        let created = ["/api/quotas/acme", "/api/quotas/rotate", "/api/keys/acme"];
-        for path in created.into_iter().chain(["/api/partners/acme"]) {
+        let deleted = asked(Method::POST, "/api/bulk/delete/acme/kb").await;
+        assert_eq!(deleted, StatusCode::OK, "documents can be deleted");
+        for path in [
+            "/api/quotas/acme",
+            "/api/quotas/rotate",
+            "/api/keys/acme",
+            "/api/partners/acme",
+            "/api/bulk/retry/acme/kb",
+        ] {
             let created = asked(Method::POST, path).await;
             assert_eq!(created, StatusCode::INSUFFICIENT_STORAGE, "{path}");
         }

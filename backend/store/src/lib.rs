@@ -34,7 +34,7 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     migrations::{Migrated, MigrationError},
     script::{BatchTransaction, Found, Rows, StatementBatch, Writer},
-    slice::{Order, Slice},
+    slice::{Keyset, Order, Slice, placeholders},
     statement::{DbRow, Dialect, Executor, FromDbRow, Scalar, Statement, Value, statement},
     stored::UnknownWord,
     transaction::Transaction,

@@ -116,7 +116,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files and their SQL. A name with `each` has a file for each database.
-const FILES: [(&str, Sql); 50] = sql_files![
+const FILES: [(&str, Sql); 52] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -167,6 +167,8 @@ const FILES: [(&str, Sql); 50] = sql_files![
     "0048_response_items_named",
     "0049_console",
     "0050_changes" each,
+    "0051_lists" each,
+    "0052_deliveries_of_subjects",
 ];
 
 /// The migrations of a database, numbered from 1.
@@ -388,3 +390,7 @@ mod tests {
         assert_eq!(found, ["original: b", "rewritten: "]);
     }
 }
+
+#[cfg(test)]
+#[path = "migrations_tests.rs"]
+mod with_rows;

@@ -9,13 +9,14 @@ use colloquy_accounts::{Accounts, PartnerTenant, Scope, Tenant};
 use colloquy_base::clock::rfc3339;
 use colloquy_http::{ApiError, Listing, PageQuery, extract::ApiPath};
 use colloquy_kernel::{jobs, router::DescribedRouter, routes};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     deliver::Deliver,
-    store::{self, AttemptRow, Delivery},
+    store::{self, AttemptRow, Delivery, DeliveryFilter},
 };
 use crate::Webhooks;
 
@@ -60,6 +61,14 @@ pub struct ListQuery {
     /// Only deliveries in this state.
     #[param(inline)]
     state: Option<DeliveryState>,
+    /// Only deliveries about this, such as `/v2/calls/<id>`.
+    subject: Option<String>,
+    /// Only deliveries created at this time or later; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_from: Option<Timestamp>,
+    /// Only deliveries created before this time; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_before: Option<Timestamp>,
 }
 
 /// A page of deliveries.
@@ -161,8 +170,13 @@ pub(crate) async fn list_deliveries(
     Listing { filter, page }: Listing<ListQuery>,
 ) -> Result<(HeaderMap, Json<DeliveryPage>), ApiError> {
     let tenant = permitted(caller)?;
-    let state = filter.state.map(DeliveryState::as_str);
-    let rows = store::list(webhooks.store.db(), &tenant, state, &page.slice()).await?;
+    let filter = DeliveryFilter {
+        state: filter.state.map(DeliveryState::as_str),
+        subject: filter.subject,
+        created_from: filter.created_from.map(Timestamp::as_millisecond),
+        created_before: filter.created_before.map(Timestamp::as_millisecond),
+    };
+    let rows = store::list(webhooks.store.db(), &tenant, filter, &page.slice()).await?;
     let listed = page.of(rows, |row| row.id.clone());
     let deliveries = DeliveryPage {
         deliveries: listed.entries.into_iter().map(DeliveryView::from).collect(),

@@ -106,18 +106,39 @@ pub(super) async fn find(
     db.fetch_one(statement(sql, values)).await
 }
 
+/// Which deliveries to list.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryFilter {
+    /// Those in this state.
+    pub(super) state: Option<&'static str>,
+    /// Those about this subject.
+    pub(super) subject: Option<String>,
+    /// Those created at this time or later, in milliseconds since 1970.
+    pub(super) created_from: Option<i64>,
+    /// Those created before this time.
+    pub(super) created_before: Option<i64>,
+}
+
 /// A part of the deliveries, newest first: ids sort by their time.
 pub(super) async fn list(
     db: &impl Executor,
     tenant: &Tenant,
-    state: Option<&str>,
+    filter: DeliveryFilter,
     slice: &Slice,
 ) -> Result<Vec<Delivery>, StoreError> {
     let mut sql = format!("SELECT {COLUMNS} FROM webhook_deliveries WHERE partner = $1");
     let mut values: Vec<Value> = vec![tenant.partner().as_str().into()];
-    if let Some(state) = state {
-        values.push(state.into());
-        sql.push_str(" AND state = $2");
+    let conditions: [(&str, Option<Value>); 4] = [
+        ("state =", filter.state.map(Into::into)),
+        ("subject =", filter.subject.map(Into::into)),
+        ("created_at >=", filter.created_from.map(Into::into)),
+        ("created_at <", filter.created_before.map(Into::into)),
+    ];
+    for (condition, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ${}", values.len()));
+        }
     }
     slice.complete(&mut sql, &mut values, "id", Order::Descending);
     db.fetch_all(statement(sql, values)).await

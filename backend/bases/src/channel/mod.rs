@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use colloquy_accounts::Tenant;
 use colloquy_kernel::jobs;
-use colloquy_store::{StoreError, Transaction, stored};
+use colloquy_store::{Executor, StoreError, Transaction, stored};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -287,20 +287,44 @@ pub(crate) struct DescribedChannel {
     pub(crate) duplicates: Vec<String>,
 }
 
+/// How many channels are described together.
+const DESCRIBED_AT_ONCE: usize = 200;
+
+/// Returns the channels that these folders follow.
+pub(crate) async fn among(
+    bases: &Bases,
+    folders: &[String],
+) -> Result<Vec<DescribedChannel>, StoreError> {
+    let db = bases.store.db();
+    if folders.is_empty() {
+        return Ok(Vec::new());
+    }
+    describe(db, store::channels_among(db, folders).await?).await
+}
+
 /// The channels that the folders of a base follow, by the names of these.
 pub(crate) async fn list(
     bases: &Bases,
     base: &KnowledgeBase,
 ) -> Result<Vec<DescribedChannel>, StoreError> {
     let db = bases.store.db();
-    let mut described = Vec::new();
-    for channel in store::list_channels(db, base).await? {
-        let id = &channel.folder_id;
-        described.push(DescribedChannel {
-            counts: store::video_counts(db, id).await?,
-            duplicates: store::channel_duplicates(db, id, MOST_DUPLICATES).await?,
-            channel,
-        });
+    describe(db, store::list_channels(db, base).await?).await
+}
+
+async fn describe(
+    db: &impl Executor,
+    channels: Vec<Channel>,
+) -> Result<Vec<DescribedChannel>, StoreError> {
+    let ids: Vec<String> = channels.iter().map(|it| it.folder_id.clone()).collect();
+    let (mut counts, mut duplicates) = (HashMap::new(), HashMap::new());
+    for ids in ids.chunks(DESCRIBED_AT_ONCE) {
+        counts.extend(store::video_counts(db, ids).await?);
+        duplicates.extend(store::channel_duplicates(db, ids, MOST_DUPLICATES).await?);
     }
-    Ok(described)
+    let describe = |channel: Channel| DescribedChannel {
+        counts: counts.remove(&channel.folder_id).unwrap_or_default(),
+        duplicates: duplicates.remove(&channel.folder_id).unwrap_or_default(),
+        channel,
+    };
+    Ok(channels.into_iter().map(describe).collect())
 }

@@ -18,7 +18,7 @@ const VERSION: u32 = 2;
 /// The first one, which names no language, and is read, too.
 const WITHOUT_LANGUAGE: u32 = 1;
 /// The number before the JSON that says how long the JSON is.
-const LENGTH_BYTES: usize = 8;
+pub(super) const LENGTH_BYTES: usize = 8;
 /// The scale of a vector.
 const SCALE_BYTES: usize = 4;
 
@@ -34,6 +34,11 @@ pub(crate) struct Manifest {
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the file is no manifest")]
 pub(crate) struct NoManifest;
+
+/// True for a format that is read.
+pub(super) fn is_known(version: u32) -> bool {
+    matches!(version, VERSION | WITHOUT_LANGUAGE)
+}
 
 /// The header as it is written, of chunks that others hold.
 #[derive(Serialize)]
@@ -64,8 +69,9 @@ struct Header {
     chunks: Vec<Entry>,
 }
 
+/// A chunk as it is stored.
 #[derive(Deserialize)]
-struct Entry {
+pub(super) struct Entry {
     id: String,
     path: Vec<String>,
     headings: Vec<Heading>,
@@ -73,6 +79,21 @@ struct Entry {
     start: usize,
     end: usize,
     tokens: usize,
+}
+
+impl Entry {
+    /// Returns the chunk that has this place.
+    pub(super) fn into_chunk(self, index: usize) -> Result<Chunk, NoManifest> {
+        Ok(Chunk {
+            id: self.id.parse().map_err(|_| NoManifest)?,
+            index,
+            path: self.path,
+            headings: self.headings,
+            text: self.text,
+            range: self.start..self.end,
+            tokens: self.tokens,
+        })
+    }
 }
 
 /// Returns the bytes of a file with these chunks and their vectors, which are held by the caller and not copied before they are written.
@@ -130,8 +151,7 @@ impl Manifest {
             .chunks
             .len()
             .checked_mul(SCALE_BYTES + header.dimensions);
-        let is_known = matches!(header.version, VERSION | WITHOUT_LANGUAGE);
-        if !is_known || expected != Some(bytes.len()) {
+        if !is_known(header.version) || expected != Some(bytes.len()) {
             return Err(NoManifest);
         }
         let mut chunks = Vec::with_capacity(header.chunks.len());
@@ -140,16 +160,7 @@ impl Manifest {
             let codes = bytes.split_to(header.dimensions);
             let codes = codes.iter().map(|code| code.cast_signed());
             let vector = PackedVector::new(scale, codes.collect());
-            let chunk = Chunk {
-                id: entry.id.parse().map_err(|_| NoManifest)?,
-                index,
-                path: entry.path,
-                headings: entry.headings,
-                text: entry.text,
-                range: entry.start..entry.end,
-                tokens: entry.tokens,
-            };
-            chunks.push((chunk, vector));
+            chunks.push((entry.into_chunk(index)?, vector));
         }
         let language = header.language.as_deref().map(Language::from_tag);
         let language = language.filter(|language| *language != Language::UNKNOWN);

@@ -11,6 +11,7 @@ mod job;
 mod making;
 mod manifest;
 mod profile;
+mod stored;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub(crate) use self::{
     info::{EmbeddingInfo, UpdateStatus, failed, info},
     manifest::Manifest,
     profile::Profile,
+    stored::StoredChunks,
 };
 
 /// The tokens of a chunk where no model sets a bound.

@@ -32,7 +32,7 @@ use super::{
 };
 
 /// How many characters of a text are a token, about.
-const CHARACTERS_A_TOKEN: u64 = 4;
+pub(crate) const CHARACTERS_A_TOKEN: u64 = 4;
 /// What a model is told with each section, in tokens, about.
 const PROMPT_TOKENS: u64 = 300;
 /// How often rewriting is begun when no model can be reached.
@@ -75,6 +75,11 @@ impl Estimate {
         let sections = tokens
             .div_ceil(bases.config.rewriting.section_tokens.into())
             .max(1);
+        self.add_sums(bases, tier, tokens, sections);
+    }
+
+    /// Adds documents whose texts have so many tokens and sections together. The cost is rounded once.
+    pub(crate) fn add_sums(&mut self, bases: &Bases, tier: ModelTier, tokens: u64, sections: u64) {
         let used = TokenUsage {
             input: tokens + sections * PROMPT_TOKENS,
             output: tokens,

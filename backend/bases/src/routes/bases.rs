@@ -19,10 +19,9 @@ use crate::{
     Bases,
     base::{self, NewBase, Progress},
     budget::Budget,
-    content::Variant,
     erase, names,
     spend::SpentByBase,
-    store::{self, DocumentCounts, VariantSum, Whole},
+    store::{self, Statistics, Whole},
 };
 
 /// A template that documents are rewritten by.
@@ -143,14 +142,14 @@ where
     Ok(text.as_deref().map(meaning).transpose()?)
 }
 
-fn limit(field: &'static str, text: &str) -> Result<u64, ApiError> {
+pub(super) fn limit(field: &'static str, text: &str) -> Result<u64, ApiError> {
     let limit = text.trim().parse::<u64>().ok();
     limit
         .filter(|limit| i64::try_from(*limit).is_ok())
         .ok_or_else(|| ApiError::invalid(field, "must be an integer of at least 0"))
 }
 
-fn dollars(text: &str) -> Result<Usd, ApiError> {
+pub(super) fn dollars(text: &str) -> Result<Usd, ApiError> {
     let usd = text.trim().parse::<Usd>().ok();
     usd.filter(|usd| i64::try_from(usd.0).is_ok())
         .ok_or_else(|| {
@@ -213,30 +212,22 @@ pub(super) async fn statistics(
 ) -> Result<Json<StatisticsView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let db = bases.store.db();
-    let counts = store::document_counts(db, &base.id).await?;
-    let sums = store::variant_sums(db, &base.id).await?;
-    Ok(Json(StatisticsView::new(counts, &sums)))
+    let statistics = store::statistics(db, &base.id).await?;
+    Ok(Json(statistics.into()))
 }
 
-impl StatisticsView {
-    fn new(counts: DocumentCounts, sums: &[VariantSum]) -> Self {
-        let of = |variant: Variant| {
-            let sum = sums.iter().find(|sum| sum.variant == variant);
-            sum.map_or((0, 0), |sum| (count(sum.contents), sum.characters))
-        };
-        let (digitized_count, total_digitized_chars) = of(Variant::Digitized);
-        let (draft_rewrite_count, total_draft_rewrite_chars) = of(Variant::Draft);
-        let (final_rewrite_count, total_final_rewrite_chars) = of(Variant::Rewritten);
+impl From<Statistics> for StatisticsView {
+    fn from(statistics: Statistics) -> Self {
         Self {
-            document_count: count(counts.documents),
-            digitized_count,
-            draft_rewrite_count,
-            final_rewrite_count,
-            total_digitized_chars,
-            total_draft_rewrite_chars,
-            total_final_rewrite_chars,
-            error_count: count(counts.errors),
-            embedded_count: count(counts.embedded),
+            document_count: count(statistics.documents),
+            digitized_count: count(statistics.texts),
+            draft_rewrite_count: count(statistics.drafts),
+            final_rewrite_count: count(statistics.finals),
+            total_digitized_chars: statistics.text_characters,
+            total_draft_rewrite_chars: statistics.draft_characters,
+            total_final_rewrite_chars: statistics.final_characters,
+            error_count: count(statistics.errors),
+            embedded_count: count(statistics.embedded),
         }
     }
 }

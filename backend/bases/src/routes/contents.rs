@@ -5,7 +5,7 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::{
-        HeaderValue, StatusCode,
+        HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
     },
     response::{IntoResponse as _, Response},
@@ -27,6 +27,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     BasePath, FIELD_BYTES, base_of,
     bases::optional,
+    conditions::{Condition, ConditionHeaders, etag},
     content_json::{base64_json, content_json, is_text},
     streamed,
     uploads::positive,
@@ -86,12 +87,12 @@ pub(crate) struct ContentView {
 }
 
 /// Returns a content of a document. Contents larger than `knowledge.max_text_bytes` are only available as a download. The body is
-/// streamed; if reading fails, the connection is closed early.
+/// streamed; if reading fails, the connection is closed early. The header `ETag` is the SHA-256 of the content, in any format.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", operation_id = "read_content", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
     responses(
-        (status = 200, body = ContentView), (status = 400), (status = 404),
+        (status = 200, body = ContentView, headers(("ETag" = String, description = "SHA-256 of the content, in quotes"))), (status = 400), (status = 404),
         (status = 413, description = "Decoding the original takes more memory than the server has for one answer (`limits.body_memory_bytes`)"),
         (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
@@ -133,6 +134,7 @@ pub(super) async fn read(
     let mut response = Body::from_stream(body).into_response();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
+    response.headers_mut().extend(etag(content));
     Ok(response)
 }
 
@@ -190,7 +192,13 @@ async fn found(
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/download/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
-    responses((status = 200, description = "the file", content_type = "application/octet-stream", body = Vec<u8>), (status = 404))
+    responses(
+        (
+            status = 200, description = "the file", content_type = "application/octet-stream", body = Vec<u8>,
+            headers(("ETag" = String, description = "SHA-256 of the content, in quotes")),
+        ),
+        (status = 404),
+    )
 )]
 pub(super) async fn download(
     State(bases): State<Bases>,
@@ -209,6 +217,7 @@ pub(super) async fn download(
     // A page or a picture of a stranger is nothing to be shown as one of this origin's.
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_TYPE, media_type(content));
+    headers.extend(etag(content));
     Ok(response)
 }
 
@@ -282,12 +291,18 @@ pub(crate) enum PutView {
 }
 
 /// Writes a content of a document in the place of what it had.
+///
+/// With `If-Match` and the `ETag` of the content that was read, nothing is overwritten that somebody wrote since. The response has the new `ETag`,
+/// except with `budget_blocked`: the text waits and is not the content yet. Until it is accepted, a conditional write of `digitized` is rejected with
+/// 409, and one without a condition replaces it.
 #[utoipa::path(
     put, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), ConditionHeaders),
     request_body(content = ContentForm, content_type = "application/x-www-form-urlencoded"),
     responses(
-        (status = 200, body = PutView), (status = 400), (status = 404),
+        (status = 200, body = PutView, headers(("ETag" = String, description = "SHA-256 of the content, in quotes; absent with `budget_blocked`"))),
+        (status = 400), (status = 404),
+        (status = 409, description = "The knowledge base is being deleted, or `content_changed`: a condition of the headers does not hold, or a text waits for its budget"),
         (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: with this text the base has more characters than `character_limit`; it is as it was"),
     )
 )]
@@ -296,8 +311,8 @@ pub(super) async fn write(
     caller: PartnerTenant,
     ApiPath(path): ApiPath<ContentPath>,
     request: Request,
-) -> Result<Json<PutView>, ApiError> {
-    let place = place(&bases, caller, &path).await?;
+) -> Result<(HeaderMap, Json<PutView>), ApiError> {
+    let place = place(&bases, caller, &path, request.headers()).await?;
     let most = bases.config.knowledge.max_text_bytes as usize;
     let mut fields = Fields::read(request, 3 * most).await?;
     let text = fields.take_text("content");
@@ -324,13 +339,15 @@ pub(super) struct ContentFileForm {
 }
 
 /// Replaces a content of a document with a file. A new original is processed by `/api/queue/process`; until then `processing_warning`
-/// reports that the text is outdated.
+/// reports that the text is outdated. `If-Match`, `If-None-Match` and `ETag` are those of `PUT`.
 #[utoipa::path(
     post, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), ConditionHeaders),
     request_body(content = ContentFileForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, body = PutView), (status = 400), (status = 404), (status = 413),
+        (status = 200, body = PutView, headers(("ETag" = String, description = "SHA-256 of the content, in quotes; absent with `budget_blocked`"))),
+        (status = 400), (status = 404),
+        (status = 409, description = "The knowledge base is being deleted, or `content_changed`: a condition of the headers does not hold, or a text waits for its budget"), (status = 413),
         (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: with this text the base has more characters than `character_limit`; it is as it was"),
     )
 )]
@@ -339,8 +356,8 @@ pub(super) async fn upload(
     caller: PartnerTenant,
     ApiPath(path): ApiPath<ContentPath>,
     request: Request,
-) -> Result<Json<PutView>, ApiError> {
-    let place = place(&bases, caller, &path).await?;
+) -> Result<(HeaderMap, Json<PutView>), ApiError> {
+    let place = place(&bases, caller, &path, request.headers()).await?;
     let most = bases.config.knowledge.max_text_bytes as usize;
     let mut form = Form::of(request)?;
     let (mut fields, mut left) = (Fields::default(), FIELD_BYTES);
@@ -373,6 +390,19 @@ pub(super) async fn upload(
     }
 }
 
+/// A document after a content of it was written.
+struct Written {
+    /// The header of that content.
+    etag: HeaderMap,
+    document: Box<DocumentView>,
+}
+
+impl Written {
+    fn answer(self) -> (HeaderMap, Json<PutView>) {
+        (self.etag, Json(PutView::Written(self.document)))
+    }
+}
+
 /// The content that a form puts.
 enum PutContent {
     Text(String),
@@ -385,14 +415,17 @@ struct Place {
     base: KnowledgeBase,
     document: Document,
     variant: Variant,
+    condition: Condition,
 }
 
 async fn place(
     bases: &Bases,
     caller: PartnerTenant,
     path: &ContentPath,
+    headers: &HeaderMap,
 ) -> Result<Place, ApiError> {
     let variant = path.variant()?;
+    let condition = Condition::of(headers)?;
     if variant == Variant::Draft {
         return Err(ApiError::invalid(
             "type",
@@ -402,11 +435,14 @@ async fn place(
     let (tenant, base) = base_of(bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     let described = document::find(bases, &base, &path.doc_id).await?;
+    // Before anything is written; the transaction decides.
+    condition.check(&described.contents, variant)?;
     Ok(Place {
         tenant,
         base,
         document: described.document,
         variant,
+        condition,
     })
 }
 
@@ -424,7 +460,7 @@ impl Place {
         bases: &Bases,
         text: String,
         limit: Option<u64>,
-    ) -> Result<Json<PutView>, ApiError> {
+    ) -> Result<(HeaderMap, Json<PutView>), ApiError> {
         let document = &self.document;
         if self.variant == Variant::Digitized {
             return self.put_digitized(bases, text, limit).await;
@@ -439,8 +475,8 @@ impl Place {
         }
         let transaction = self.begin(bases).await?;
         accepting::finish(bases, &transaction, &self.tenant, document, &content).await?;
-        let document = self.commit(bases, transaction).await?;
-        Ok(Json(PutView::Written(document)))
+        let written = self.commit(bases, transaction).await?;
+        Ok(written.answer())
     }
 
     /// A text for which the base has no room is kept until there is some; one for which the request allows no room is not taken.
@@ -449,7 +485,7 @@ impl Place {
         bases: &Bases,
         text: String,
         limit: Option<u64>,
-    ) -> Result<Json<PutView>, ApiError> {
+    ) -> Result<(HeaderMap, Json<PutView>), ApiError> {
         let (document, base) = (&self.document, &self.base.id);
         let characters = text.chars().count() as u64;
         let is_refused =
@@ -482,20 +518,21 @@ impl Place {
                 accepted
                     .store(bases, &transaction, tenant, base, document, false)
                     .await?;
-                let document = self.commit(bases, transaction).await?;
-                Ok(Json(PutView::Written(document)))
+                let written = self.commit(bases, transaction).await?;
+                Ok(written.answer())
             }
             Err(why) => {
                 accepted.keep(bases, &transaction, document, &why).await?;
                 // It is asked again when there is room, with the limit of this request.
                 store::set_document_limit(&transaction, id, limit).await?;
                 let filename = format!("{id}.md");
-                let document = self.commit(bases, transaction).await?;
-                Ok(Json(PutView::Blocked(BlockedView {
+                let Written { document, .. } = self.commit(bases, transaction).await?;
+                let blocked = BlockedView {
                     status: "budget_blocked",
                     filename,
                     document,
-                })))
+                };
+                Ok((HeaderMap::new(), Json(PutView::Blocked(blocked))))
             }
         }
     }
@@ -504,14 +541,14 @@ impl Place {
         self,
         bases: &Bases,
         original: &NewContent,
-    ) -> Result<Json<PutView>, ApiError> {
+    ) -> Result<(HeaderMap, Json<PutView>), ApiError> {
         let transaction = self.begin(bases).await?;
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
         store::set_fetching(&transaction, id, Fetching::None).await?;
         digitizing::forget(bases, &transaction, id).await?;
-        let document = self.commit(bases, transaction).await?;
-        Ok(Json(PutView::Written(document)))
+        let written = self.commit(bases, transaction).await?;
+        Ok(written.answer())
     }
 
     async fn begin(&self, bases: &Bases) -> Result<Transaction, ApiError> {
@@ -520,6 +557,7 @@ impl Place {
         Ok(transaction)
     }
 
+    /// Raises the revision of the document, whose contents nobody else writes until the transaction ends, and checks the condition of the request.
     async fn raise_revision(
         &self,
         bases: &Bases,
@@ -527,21 +565,24 @@ impl Place {
     ) -> Result<(), ApiError> {
         let now = bases.clock.now_ms();
         match store::raise_revision(transaction, &self.document.id, now).await? {
-            true => Ok(()),
+            true => {
+                let contents = store::contents_of(transaction, &self.document.id).await?;
+                self.condition.check(&contents, self.variant)
+            }
             false => Err(ApiError::not_found("Document")),
         }
     }
 
-    async fn commit(
-        self,
-        bases: &Bases,
-        transaction: Transaction,
-    ) -> Result<Box<DocumentView>, ApiError> {
+    async fn commit(self, bases: &Bases, transaction: Transaction) -> Result<Written, ApiError> {
         // As it was written, whatever a worker has begun since.
         let found = document::find_in(&transaction, &self.base, &self.document.id).await?;
         transaction.commit().await?;
         bases.index.wake();
         bases.kernel.jobs.wake();
-        Ok(Box::new(found.into()))
+        let etag = found.content(self.variant).and_then(etag);
+        Ok(Written {
+            etag: etag.into_iter().collect(),
+            document: Box::new(found.into()),
+        })
     }
 }

@@ -357,7 +357,7 @@ pub(super) async fn set_url(
 }
 
 /// A document of a base that is not being deleted.
-async fn document_of(
+pub(super) async fn document_of(
     bases: &Bases,
     caller: PartnerTenant,
     path: &DocumentPath,
@@ -368,7 +368,8 @@ async fn document_of(
     Ok((tenant, base, found))
 }
 
-async fn changed(
+/// The document after a change.
+pub(super) async fn changed(
     bases: &Bases,
     base: &KnowledgeBase,
     path: &DocumentPath,

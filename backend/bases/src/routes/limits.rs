@@ -93,7 +93,8 @@ impl BudgetView {
         Ok(Self::new(&state, characters))
     }
 
-    fn new(state: &BudgetState, characters: u64) -> Self {
+    /// How a budget stands with so many characters of accepted text.
+    pub(super) fn new(state: &BudgetState, characters: u64) -> Self {
         let (limits, standing) = (&state.limits, &state.standing);
         let blocking_reasons = state.blocking_reasons(characters);
         let used = |measure| standing.used.of(measure);

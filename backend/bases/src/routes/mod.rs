@@ -1,14 +1,23 @@
 //! The endpoints of knowledge bases.
 
 mod bases;
+mod bulk;
 mod channels;
+mod chunks;
+mod conditions;
 mod content_json;
 mod contents;
+mod document_actions;
 mod documents;
 mod embedding;
 mod errors;
+mod estimates;
 mod folders;
+mod history;
+mod limit_details;
 mod limits;
+mod list_views;
+mod lists;
 mod processing;
 mod retrieval;
 mod streamed;
@@ -43,8 +52,12 @@ where
         .routes(routes!(bases::list, bases::create))
         .routes(routes!(bases::delete))
         .routes(routes!(limits::read, limits::change))
-        .routes(routes!(limits::decide))
+        .routes(routes!(limit_details::unknown, limits::decide))
+        .routes(routes!(limit_details::wake))
         .routes(routes!(bases::statistics))
+        .routes(routes!(lists::knowledge_bases))
+        .routes(routes!(lists::folders))
+        .routes(routes!(lists::documents))
         .routes(routes!(folders::list, folders::create))
         .routes(routes!(folders::delete))
         .routes(routes!(channels::change))
@@ -56,16 +69,24 @@ where
         .routes(routes!(documents::create_empty))
         .routes(routes!(documents::read))
         .routes(routes!(documents::rename))
+        .routes(routes!(document_actions::move_to))
+        .routes(routes!(document_actions::retry))
         .routes(routes!(documents::set_type))
         .routes(routes!(documents::set_url))
         .routes(routes!(documents::delete))
         .routes(routes!(contents::read, contents::write, contents::upload))
         .routes(routes!(contents::download))
         .routes(routes!(contents::bundle))
+        .routes(routes!(chunks::list))
+        .routes(routes!(history::list))
         .routes(routes!(processing::process))
         .routes(routes!(processing::rewrite_folder))
         .routes(routes!(processing::rewrite_base))
         .routes(routes!(processing::retry_failed))
+        .routes(routes!(estimates::read))
+        .routes(routes!(bulk::move_all))
+        .routes(routes!(bulk::delete_all))
+        .routes(routes!(bulk::retry_all))
         .routes(routes!(embedding::read))
         .routes(routes!(embedding::retry))
         .routes(routes!(embedding::embed))

@@ -5,6 +5,7 @@ use colloquy_accounts::{Caller, PartnerTenant, Scope, Tenant};
 use colloquy_base::money::Usd;
 use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery};
 use colloquy_kernel::jobs;
+use colloquy_store::{StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -26,7 +27,7 @@ use crate::{
 };
 
 /// Why a document with final content is not rewritten.
-const HAS_FINAL: &str = "The document has final content (skip_rewritten)";
+pub(super) const HAS_FINAL: &str = "The document has final content (skip_rewritten)";
 /// How many documents are queued in a transaction.
 pub(super) const AT_ONCE: usize = 100;
 
@@ -113,18 +114,21 @@ pub(super) async fn process(
     let id = found.document.id.clone();
     let job = match query.action {
         Action::Digitize => {
-            digitize(&bases, &tenant, &base, &found, query.character_limit).await?;
+            let limit = query.character_limit;
+            if limit == Some(0) {
+                return Err(wrong_limit());
+            }
+            if let Some(why) = cannot_digitize(&found) {
+                return Err(ApiError::conflict(why));
+            }
+            let transaction = budget::begin(&bases, &base.id).await?;
+            queue_digitizing(&bases, &transaction, &tenant, &id, limit).await?;
+            transaction.commit().await?;
             jobs::find::<Digitize>(bases.store.db(), &id).await?
         }
         Action::Rewrite => {
             let options = options(query.content_type, query.person_name.as_deref())?;
-            let state = RewritableState {
-                is_going: found.document.is_going,
-                has_text: found.content(Variant::Digitized).is_some(),
-                digitizing: found.document.digitizing,
-                rewriting: found.document.rewriting,
-            };
-            if let Some(why) = cannot_rewrite(state) {
+            if let Some(why) = cannot_rewrite((&found).into()) {
                 return Err(ApiError::conflict(why));
             }
             rewrite(&bases, &tenant, &base, &id, &options).await?;
@@ -152,40 +156,36 @@ fn options(
     })
 }
 
-async fn digitize(
-    bases: &Bases,
-    tenant: &Tenant,
-    base: &KnowledgeBase,
-    found: &Described,
-    limit: Option<u64>,
-) -> Result<(), ApiError> {
+/// Returns the reason if a document cannot be digitized now.
+pub(super) fn cannot_digitize(found: &Described) -> Option<&'static str> {
     let document = &found.document;
-    if limit == Some(0) {
-        return Err(wrong_limit());
-    }
     let has = |variant| found.content(variant).is_some();
     if !has(Variant::Original) && !has(Variant::Extracted) && document.url.is_none() {
-        return Err(ApiError::conflict(
-            "The document has nothing to be digitized",
-        ));
+        Some("The document has nothing to be digitized")
+    } else if document.is_going {
+        Some("The document is being deleted")
+    } else if is_active(document.rewriting) {
+        Some("The document is being rewritten")
+    } else {
+        None
     }
-    if document.is_going {
-        return Err(ApiError::conflict("The document is being deleted"));
-    }
-    if is_active(document.rewriting) {
-        return Err(ApiError::conflict("The document is being rewritten"));
-    }
-    let (id, now) = (&document.id, bases.clock.now_ms());
+}
+
+/// Has a document digitized, in a transaction that holds the budget of its base.
+pub(super) async fn queue_digitizing(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    document: &str,
+    limit: Option<u64>,
+) -> Result<(), StoreError> {
     let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let transaction = budget::begin(bases, &base.id).await?;
     // Before the document, as the job itself locks them.
     let job = Digitize {
-        document: id.clone(),
+        document: document.to_owned(),
     };
-    jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
-    store::queue_digitizing(&transaction, id, limit, now).await?;
-    transaction.commit().await?;
-    Ok(())
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
+    store::queue_digitizing(transaction, document, limit, bases.clock.now_ms()).await
 }
 
 async fn rewrite(
@@ -201,12 +201,23 @@ async fn rewrite(
     Ok(())
 }
 
-fn is_active(step: Step) -> bool {
+pub(super) fn is_active(step: Step) -> bool {
     matches!(step, Step::Queued | Step::Running)
 }
 
+impl From<&Described> for RewritableState {
+    fn from(found: &Described) -> Self {
+        Self {
+            is_going: found.document.is_going,
+            has_text: found.content(Variant::Digitized).is_some(),
+            digitizing: found.document.digitizing,
+            rewriting: found.document.rewriting,
+        }
+    }
+}
+
 /// Returns the reason if a document cannot be rewritten now.
-fn cannot_rewrite(state: RewritableState) -> Option<&'static str> {
+pub(super) fn cannot_rewrite(state: RewritableState) -> Option<&'static str> {
     if state.is_going {
         Some("The document is being deleted")
     } else if !state.has_text {
@@ -221,7 +232,7 @@ fn cannot_rewrite(state: RewritableState) -> Option<&'static str> {
 }
 
 /// Returns the reason not to queue a document for whose tier no model is configured.
-fn no_model(bases: &Bases, tier: ModelTier) -> Option<&'static str> {
+pub(super) fn no_model(bases: &Bases, tier: ModelTier) -> Option<&'static str> {
     let models = rewriting::models(bases, tier);
     models.is_empty().then_some(rewriting::NO_MODEL)
 }

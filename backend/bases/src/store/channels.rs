@@ -1,8 +1,10 @@
 //! The SQL of channels and their videos.
 
+use std::collections::HashMap;
+
 use colloquy_accounts::Tenant;
 use colloquy_kernel::jobs::Job as _;
-use colloquy_store::{Executor, StoreError, Transaction, statement, stored};
+use colloquy_store::{Executor, StoreError, Transaction, placeholders, statement, stored};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -61,6 +63,20 @@ pub(crate) async fn list_channels(
     );
     db.fetch_all(statement(sql, [base.id.as_str().into()]))
         .await
+}
+
+/// Returns the channels that these folders follow, without folders that are being deleted.
+pub(crate) async fn channels_among(
+    db: &impl Executor,
+    folders: &[String],
+) -> Result<Vec<Channel>, StoreError> {
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, folders.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT {COLUMNS} FROM knowledge_channels c JOIN knowledge_folders f ON f.id = c.folder_id \
+         WHERE c.folder_id IN ({ids}) AND f.deletion_requested_at IS NULL"
+    );
+    db.fetch_all(statement(sql, values)).await
 }
 
 /// A channel, whoever's it is, for work in the background.
@@ -411,43 +427,72 @@ struct CountRow {
     count: i64,
 }
 
-pub(crate) async fn video_counts(
-    db: &impl Executor,
-    channel: &str,
-) -> Result<VideoCounts, StoreError> {
-    let sql = "SELECT state, COUNT(*) AS count FROM knowledge_channel_videos WHERE channel = $1 GROUP BY state";
-    let rows: Vec<CountRow> = db.fetch_all(statement(sql, [channel.into()])).await?;
-    let mut counts = VideoCounts::default();
-    for row in rows {
+impl VideoCounts {
+    fn set(&mut self, row: &CountRow) {
         let count = match row.state {
-            VideoState::Pending => &mut counts.pending,
-            VideoState::Deferred => &mut counts.deferred,
-            VideoState::Imported => &mut counts.imported,
-            VideoState::Duplicate => &mut counts.duplicate,
-            VideoState::Suppressed => &mut counts.suppressed,
+            VideoState::Pending => &mut self.pending,
+            VideoState::Deferred => &mut self.deferred,
+            VideoState::Imported => &mut self.imported,
+            VideoState::Duplicate => &mut self.duplicate,
+            VideoState::Suppressed => &mut self.suppressed,
         };
         *count = row.count.unsigned_abs();
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct ChannelCountRow {
+    channel: String,
+    #[sqlx(flatten)]
+    count: CountRow,
+}
+
+/// Returns the numbers of videos of channels, by channel, without channels that have none.
+pub(crate) async fn video_counts(
+    db: &impl Executor,
+    channels: &[String],
+) -> Result<HashMap<String, VideoCounts>, StoreError> {
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, channels.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT channel, state, COUNT(*) AS count FROM knowledge_channel_videos WHERE channel IN ({ids}) GROUP BY channel, state"
+    );
+    let rows: Vec<ChannelCountRow> = db.fetch_all(statement(sql, values)).await?;
+    let mut counts: HashMap<String, VideoCounts> = HashMap::new();
+    for row in rows {
+        counts.entry(row.channel).or_default().set(&row.count);
     }
     Ok(counts)
 }
 
 #[derive(sqlx::FromRow)]
-struct DocumentIdRow {
+struct DuplicateRow {
+    channel: String,
     document_id: String,
 }
 
-/// Documents elsewhere in the base that a channel has, too.
+/// Returns for each of these channels at most `most` documents elsewhere in the base that it has, too.
 pub(crate) async fn channel_duplicates(
     db: &impl Executor,
-    channel: &str,
+    channels: &[String],
     most: i64,
-) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT document_id FROM knowledge_channel_videos WHERE channel = $1 AND state = 'duplicate' \
-               AND document_id IS NOT NULL ORDER BY document_id LIMIT $2";
-    let rows: Vec<DocumentIdRow> = db
-        .fetch_all(statement(sql, [channel.into(), most.into()]))
-        .await?;
-    Ok(rows.into_iter().map(|row| row.document_id).collect())
+) -> Result<HashMap<String, Vec<String>>, StoreError> {
+    let mut values = vec![most.into()];
+    let ids = placeholders(&mut values, channels.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT channel, document_id FROM (SELECT channel, document_id, \
+         ROW_NUMBER() OVER (PARTITION BY channel ORDER BY document_id) AS place FROM knowledge_channel_videos \
+         WHERE channel IN ({ids}) AND state = 'duplicate' AND document_id IS NOT NULL) AS numbered WHERE place <= $1 ORDER BY channel, place"
+    );
+    let rows: Vec<DuplicateRow> = db.fetch_all(statement(sql, values)).await?;
+    let mut duplicates: HashMap<String, Vec<String>> = HashMap::new();
+    for row in rows {
+        duplicates
+            .entry(row.channel)
+            .or_default()
+            .push(row.document_id);
+    }
+    Ok(duplicates)
 }
 
 /// A document with an address.

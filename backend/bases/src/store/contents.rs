@@ -1,7 +1,7 @@
 //! The SQL of contents.
 
 use colloquy_blobs::BlobKey;
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, StoreError, placeholders, statement};
 
 use super::pages::{DOCUMENT_PAGE, DocumentPlace, DocumentSpan, FOLLOWING, UP_TO, following};
 use crate::{
@@ -22,6 +22,17 @@ pub(crate) async fn contents_in(
         "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
+}
+
+/// Returns the contents of documents.
+pub(crate) async fn contents_among(
+    db: &impl Executor,
+    documents: &[String],
+) -> Result<Vec<Content>, StoreError> {
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, documents.iter().map(String::as_str));
+    let sql = format!("SELECT {COLUMNS} FROM knowledge_contents c WHERE c.document_id IN ({ids})");
+    db.fetch_all(statement(sql, values)).await
 }
 
 /// A document with its final content.
@@ -211,36 +222,15 @@ pub(crate) async fn remove_content(
 
 #[cfg(test)]
 mod tests {
-    use colloquy_store::{Store, StoreSettings, Value};
-
     use super::*;
-    use crate::store::documents::DOCUMENT_COUNT;
-
-    #[derive(sqlx::FromRow)]
-    struct Step {
-        detail: String,
-    }
-
-    /// The steps that SQLite runs a query in.
-    async fn plan(store: &Store, sql: &str, values: Vec<Value>) -> Vec<String> {
-        let explained = statement(format!("EXPLAIN QUERY PLAN {sql}"), values);
-        let steps: Vec<Step> = store.db().fetch_all(explained).await.unwrap();
-        steps.into_iter().map(|step| step.detail).collect()
-    }
+    use crate::store::{
+        documents::DOCUMENT_COUNT,
+        plans::{migrated, plan},
+    };
 
     #[tokio::test]
     async fn looking_for_duplicates_reads_no_other_documents() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("test.db");
-        let settings = StoreSettings {
-            url: format!("sqlite://{}", file.display()),
-            max_connections: 2,
-            folder: folder.path().to_owned(),
-            place: "test.db".to_owned(),
-        };
-        let store = Store::open(&settings).await.unwrap();
-        store.migrate().await.unwrap();
-
+        let (store, _folder) = migrated().await;
         for (sql, search) in [
             (
                 AT_ADDRESS,

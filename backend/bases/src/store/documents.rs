@@ -8,10 +8,11 @@ use crate::{
     base::KnowledgeBase,
     document::{Document, Fetching, Source, Step},
     facts::DocumentFacts,
+    names::sort_name,
     pages::Placed,
 };
 
-const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
+pub(super) const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
      d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.missing_results, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
      (SELECT m.headings_left_out FROM knowledge_manifests m JOIN knowledge_bases searched ON searched.id = m.base_id \
@@ -25,8 +26,8 @@ pub(crate) async fn insert_document(
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, expert_name, user_email, person_name, \
                content_type, model_tier, auto_rewrite, use_original_as_rewritten, character_limit, digitizing, rewriting, embedding, \
-               revision, created_at, updated_at, fetching) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19, $20)";
+               revision, created_at, updated_at, fetching, sort_name) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19, $20, $21)";
     let values = [
         document.id.as_str().into(),
         base.into(),
@@ -48,6 +49,7 @@ pub(crate) async fn insert_document(
         document.revision.into(),
         document.created_at.into(),
         document.fetching.as_str().into(),
+        sort_name(&document.name).into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -162,6 +164,15 @@ pub(crate) async fn set_name(
     let sql = "UPDATE knowledge_documents SET name = $2, updated_at = $3 WHERE id = $1";
     db.execute(statement(sql, [id.into(), name.into(), now.into()]))
         .await?;
+    set_sort_name(db, id, name).await
+}
+
+/// Writes the lower case of the name that a statement has written. It is a statement of its own, since the trigger behind a new name cannot tell
+/// whether that one wrote the lower case too.
+async fn set_sort_name(db: &impl Executor, id: &str, name: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET sort_name = $3 WHERE id = $1 AND name = $2 AND sort_name <> $3";
+    let values = [id.into(), name.into(), sort_name(name).into()];
+    db.execute(statement(sql, values)).await?;
     Ok(())
 }
 
@@ -176,6 +187,19 @@ pub(crate) async fn replace_name(
         "UPDATE knowledge_documents SET name = $3, updated_at = $4 WHERE id = $1 AND name = $2";
     let values = [id.into(), old.into(), new.into(), now.into()];
     db.execute(statement(sql, values)).await?;
+    set_sort_name(db, id, new).await
+}
+
+/// Moves a document to another folder of its base.
+pub(crate) async fn set_folder(
+    db: &impl Executor,
+    id: &str,
+    folder: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET folder_id = $2, updated_at = $3 WHERE id = $1 AND folder_id <> $2";
+    db.execute(statement(sql, [id.into(), folder.into(), now.into()]))
+        .await?;
     Ok(())
 }
 

@@ -179,6 +179,28 @@ pub(crate) async fn manifest_of(
     Ok(row.map(|row| row.blob))
 }
 
+/// The file of the chunks that a document is searched by, or would be if they were not stale.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct EmbeddedChunks {
+    pub(crate) blob: BlobKey,
+    /// The name of the profile.
+    pub(crate) profile: String,
+    pub(crate) embedded_at: i64,
+    /// True if they are not searched.
+    pub(crate) stale: bool,
+}
+
+/// Returns the chunks that a document has of the profile that its base is searched by.
+pub(crate) async fn embedded_chunks(
+    db: &impl Executor,
+    document: &str,
+) -> Result<Option<EmbeddedChunks>, StoreError> {
+    let sql = "SELECT m.blob, p.name AS profile, m.created_at AS embedded_at, m.stale FROM knowledge_manifests m \
+               JOIN knowledge_bases b ON b.id = m.base_id AND b.profile_id = m.profile_id \
+               JOIN embedding_profiles p ON p.id = m.profile_id WHERE m.document_id = $1";
+    db.fetch_one(statement(sql, [document.into()])).await
+}
+
 /// Puts a manifest in the place of the one that the document had of that profile, whose file is given back.
 pub(crate) async fn put_manifest(
     db: &impl Executor,

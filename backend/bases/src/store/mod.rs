@@ -6,12 +6,20 @@ mod documents;
 mod embedding;
 mod embedding_info;
 mod embedding_steps;
+mod estimates;
+mod history;
+mod listed_bases;
+mod listed_folders;
+mod lists;
 mod pages;
+#[cfg(test)]
+mod plans;
 mod rewriting;
 mod statistics;
 mod synced_files;
 mod toc;
 mod transcripts;
+mod unknown_usage;
 mod usage;
 mod vectorstores;
 
@@ -21,12 +29,14 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
-    pages::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*, usage::*,
+    estimates::*, history::*, listed_bases::*, listed_folders::*, lists::*, pages::*, rewriting::*,
+    statistics::*, synced_files::*, toc::*, transcripts::*, unknown_usage::*, usage::*,
     vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
     folder::Folder,
+    names::sort_name,
     rows::Removed,
 };
 
@@ -87,8 +97,8 @@ pub(super) async fn insert_base(
     tenant: &Tenant,
     base: &KnowledgeBase,
 ) -> Result<bool, StoreError> {
-    let sql = "INSERT INTO knowledge_bases (id, partner, name, expert_name, user_email, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (partner, name) DO NOTHING";
+    let sql = "INSERT INTO knowledge_bases (id, partner, name, expert_name, user_email, created_at, sort_name) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (partner, name) DO NOTHING";
     let values = [
         base.id.as_str().into(),
         tenant.partner().as_str().into(),
@@ -96,6 +106,7 @@ pub(super) async fn insert_base(
         base.expert_name.as_deref().into(),
         base.user_email.as_deref().into(),
         base.created_at.into(),
+        sort_name(&base.name).into(),
     ];
     Ok(db.execute(statement(sql, values)).await? == 1)
 }
@@ -189,7 +200,7 @@ pub(super) async fn insert_folder(
     base: &KnowledgeBase,
     folder: &Folder,
 ) -> Result<bool, StoreError> {
-    let sql = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ($1, $2, $3, $4, $5) \
+    let sql = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at, sort_name) VALUES ($1, $2, $3, $4, $5, $6) \
                ON CONFLICT (base_id, name) DO NOTHING";
     let values = [
         folder.id.as_str().into(),
@@ -197,6 +208,7 @@ pub(super) async fn insert_folder(
         folder.name.as_str().into(),
         folder.kind.as_str().into(),
         folder.created_at.into(),
+        sort_name(&folder.name).into(),
     ];
     Ok(db.execute(statement(sql, values)).await? == 1)
 }

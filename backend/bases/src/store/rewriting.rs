@@ -1,6 +1,6 @@
 //! The SQL of rewriting.
 
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, StoreError, placeholders, statement};
 
 use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, SCAN_PAGE, UP_TO, following};
 use crate::{
@@ -253,6 +253,19 @@ pub(crate) async fn rewrites_in(
          FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
+}
+
+/// Returns the latest rewriting of each of these documents that has one.
+pub(crate) async fn rewrites_among(
+    db: &impl Executor,
+    documents: &[String],
+) -> Result<Vec<ListedRewrite>, StoreError> {
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, documents.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT document_id, {COLUMNS} FROM knowledge_rewrites WHERE document_id IN ({ids})"
+    );
+    db.fetch_all(statement(sql, values)).await
 }
 
 /// The state of a document that decides if it can be rewritten.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use colloquy_accounts::Tenant;
 use colloquy_providers::TokenUsage;
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, StoreError, placeholders, statement};
 
 use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, UP_TO, following};
 use crate::{
@@ -171,16 +171,20 @@ pub(crate) async fn unknown_usage(
 pub(crate) async fn decide_usage(
     db: &impl Executor,
     id: &str,
+    taken: TakenFor,
     used: &Used,
+    now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_usage SET outcome = CASE WHEN outcome = 'uncertain' THEN 'fault' ELSE outcome END, input_tokens = $2, \
-               output_tokens = $3, cost = $4, unknown = $5 WHERE id = $1";
+               output_tokens = $3, cost = $4, unknown = $5, taken_for = $6, decided_at = $7 WHERE id = $1";
     let values = [
         id.into(),
         number(used.tokens.map(|tokens| tokens.input)).into(),
         number(used.tokens.map(|tokens| tokens.output)).into(),
         number(used.cost).into(),
         false.into(),
+        taken.as_str().into(),
+        now.into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -204,20 +208,60 @@ struct SpendingRow {
     uncertain: i64,
 }
 
-pub(crate) async fn spending(db: &impl Executor, base: &str) -> Result<Spending, StoreError> {
+impl From<SpendingRow> for Spending {
+    fn from(row: SpendingRow) -> Self {
+        Self {
+            unknown_tokens: row.unknown_tokens.unsigned_abs(),
+            unknown_dollars: row.unknown_dollars.unsigned_abs(),
+            uncertain: row.uncertain.unsigned_abs(),
+        }
+    }
+}
+
+/// The columns of [`SpendingRow`].
+fn spending_columns() -> String {
     let count = |which: &str| format!("COALESCE(SUM(CASE WHEN {which} THEN 1 ELSE 0 END), 0)");
-    let sql = format!(
-        "SELECT {} AS unknown_tokens, {} AS unknown_dollars, {} AS uncertain FROM knowledge_usage WHERE base_id = $1 AND unknown",
+    format!(
+        "{} AS unknown_tokens, {} AS unknown_dollars, {} AS uncertain",
         count("outcome <> 'uncertain' AND kind IN ('rewrite', 'embed') AND input_tokens IS NULL"),
         count("outcome <> 'uncertain' AND cost IS NULL"),
         count("outcome = 'uncertain'"),
-    );
+    )
+}
+
+pub(crate) async fn spending(db: &impl Executor, base: &str) -> Result<Spending, StoreError> {
+    let columns = spending_columns();
+    let sql = format!("SELECT {columns} FROM knowledge_usage WHERE base_id = $1 AND unknown");
     let row: Option<SpendingRow> = db.fetch_one(statement(sql, [base.into()])).await?;
-    Ok(row.map_or_else(Spending::default, |row| Spending {
-        unknown_tokens: row.unknown_tokens.unsigned_abs(),
-        unknown_dollars: row.unknown_dollars.unsigned_abs(),
-        uncertain: row.uncertain.unsigned_abs(),
-    }))
+    Ok(row.map(Spending::from).unwrap_or_default())
+}
+
+#[derive(sqlx::FromRow)]
+struct BaseSpendingRow {
+    base_id: String,
+    #[sqlx(flatten)]
+    spending: SpendingRow,
+}
+
+/// Returns what is not known of what bases spent, without bases of which all is known.
+pub(crate) async fn spending_among(
+    db: &impl Executor,
+    bases: &[String],
+) -> Result<HashMap<String, Spending>, StoreError> {
+    if bases.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, bases.iter().map(String::as_str));
+    let columns = spending_columns();
+    let sql = format!(
+        "SELECT base_id, {columns} FROM knowledge_usage WHERE base_id IN ({ids}) AND unknown GROUP BY base_id"
+    );
+    let rows: Vec<BaseSpendingRow> = db.fetch_all(statement(sql, values)).await?;
+    let spending = rows
+        .into_iter()
+        .map(|row| (row.base_id, row.spending.into()));
+    Ok(spending.collect())
 }
 
 #[derive(sqlx::FromRow)]
@@ -246,18 +290,19 @@ pub(crate) async fn set_character_limit(
     Ok(())
 }
 
+/// Characters of the texts of the base `$1` besides that of the document `$2`, from the index of lists alone.
+pub(super) const CHARACTERS: &str = "SELECT CAST(SUM(d.text_characters) AS BIGINT) AS number FROM knowledge_documents d \
+     WHERE d.base_id = $1 AND d.id <> $2 AND d.deletion_requested_at IS NULL \
+     AND d.folder_id NOT IN (SELECT f.id FROM knowledge_folders f WHERE f.base_id = $1 AND f.deletion_requested_at IS NOT NULL)";
+
 /// The characters of the texts of a base, without those that are being deleted, and without the one of this document.
 pub(crate) async fn count_characters(
     db: &impl Executor,
     base: &str,
     except: Option<&str>,
 ) -> Result<u64, StoreError> {
-    let sql = "SELECT CAST(SUM(c.characters) AS BIGINT) AS number FROM knowledge_documents d \
-               JOIN knowledge_folders f ON f.id = d.folder_id \
-               JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'digitized' \
-               WHERE d.base_id = $1 AND d.id <> $2 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL";
     let values = [base.into(), except.unwrap_or_default().into()];
-    let row: Option<NumberRow> = db.fetch_one(statement(sql, values)).await?;
+    let row: Option<NumberRow> = db.fetch_one(statement(CHARACTERS, values)).await?;
     Ok(row
         .and_then(|row| row.number)
         .unwrap_or_default()
@@ -312,6 +357,7 @@ async fn wait(
     };
     let sql = format!(
         "UPDATE knowledge_documents SET {column} = 'blocked', {error} = $2, needed_characters = $3, needed_tokens = $4, needed_cost = $5, \
+         blocked_at = CASE WHEN 'blocked' IN (digitizing, rewriting, embedding) THEN COALESCE(blocked_at, updated_at) ELSE $6 END, \
          updated_at = $6 WHERE id = $1{}",
         match is_under_way {
             true => format!(" AND {column} IN ('running', 'queued')"),
@@ -362,8 +408,7 @@ pub(crate) async fn blocked_documents(
 ) -> Result<Vec<BlockedDocument>, StoreError> {
     let sql = format!(
         "SELECT d.id, d.digitizing, d.rewriting, d.embedding, d.character_limit, d.needed_characters, d.needed_tokens, d.needed_cost, \
-         c.characters AS own_characters, d.created_at FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
-         LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'digitized' \
+         d.text_characters AS own_characters, d.created_at FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
          WHERE {FOLLOWING} AND {IS_BLOCKED} AND f.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
     );
     db.fetch_all(statement(sql, following(base, after, most)))
@@ -409,7 +454,7 @@ pub(crate) async fn unblock(
     let sql = format!(
         "UPDATE knowledge_documents SET processing_error = CASE WHEN 'blocked' IN (digitizing, rewriting) THEN NULL ELSE processing_error END, \
          embedding_error = CASE WHEN embedding = 'blocked' THEN NULL ELSE embedding_error END, {}, {}, {}, needed_characters = NULL, \
-         needed_tokens = NULL, needed_cost = NULL, updated_at = $2 WHERE id = $1",
+         needed_tokens = NULL, needed_cost = NULL, blocked_at = NULL, updated_at = $2 WHERE id = $1",
         queued("digitizing"),
         queued("rewriting"),
         queued("embedding"),

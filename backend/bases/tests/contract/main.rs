@@ -29,12 +29,19 @@ macro_rules! rule {
     };
 }
 
+mod actions;
 mod admission;
 mod batches;
 mod budgets;
+mod bulk;
 mod channels;
+mod conditions;
 mod documents;
+mod list_columns;
+mod list_groups;
+mod lists;
 mod locks;
+mod one_document;
 mod outages;
 mod pages;
 mod promises;

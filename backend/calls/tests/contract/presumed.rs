@@ -33,13 +33,19 @@ on_each_database!(
             ids.map(|call| call["id"].as_str().unwrap().to_owned())
                 .collect::<Vec<_>>()
         };
+        let error_code = async || {
+            let read = alive.get(&acme.key, &connected).await.expect(200);
+            read["data"]["error_code"].clone()
+        };
         clock.advance(Duration::from_secs(31));
         calls::sweep(&alive.state).await.unwrap();
         assert_eq!(states().await, (json!("error"), json!("error")));
+        assert_eq!(error_code().await, "NODE_LOST");
 
         node::heartbeat(&cut_off.state.kernel).await.unwrap();
         calls::sweep(&alive.state).await.unwrap();
         assert_eq!(states().await, (json!("starting"), json!("ongoing")));
+        assert_eq!(error_code().await, Value::Null);
         assert_eq!(listed("ongoing").await, std::slice::from_ref(&connected));
         assert_eq!(listed("error").await, [""; 0]);
         // Longer than calls are kept for a node that stays away.

@@ -546,3 +546,51 @@ on_each_database!(
         );
     }
 );
+
+on_each_database!(deliveries_are_listed_by_subject_and_time, |database| {
+    let receiver = Receiver::start().await;
+    let app = work(builder(&database, &receiver)).await;
+    let (acme, other) = app.acme_and_other().await;
+    let hook = format!("{}/hook", receiver.base);
+    let first = ended_call(&app, &acme, &hook, None).await;
+    app.advance(Duration::from_secs(60));
+    let second = ended_call(&app, &acme, &hook, None).await;
+    let foreign = ended_call(&app, &other, &hook, None).await;
+    let listed = async |query: &str| {
+        let page = app.get(&acme.key, &format!("{LIST}?{query}")).await;
+        let page = page.expect(200);
+        page["deliveries"].as_array().unwrap().clone()
+    };
+    let subjects = async |query: &str| {
+        let listed = listed(query).await;
+        let subjects = listed.iter().map(|delivery| &delivery["subject"]);
+        subjects
+            .map(|subject| subject.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(subjects("").await, [second.as_str(), &first]);
+    assert_eq!(
+        subjects(&format!("subject={first}")).await,
+        [first.as_str()]
+    );
+    assert_eq!(subjects(&format!("subject={foreign}")).await, [""; 0]);
+    assert_eq!(
+        subjects(&format!("subject={first}&state=failed")).await,
+        [""; 0]
+    );
+    let created_at = listed(&format!("subject={second}")).await[0]["created_at"].clone();
+    let created_at = created_at.as_str().unwrap();
+    assert_eq!(
+        subjects(&format!("created_from={created_at}")).await,
+        [second.as_str()]
+    );
+    assert_eq!(
+        subjects(&format!("created_before={created_at}")).await,
+        [first.as_str()]
+    );
+    let wrong = app
+        .get(&acme.key, &format!("{LIST}?created_from=noon"))
+        .await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
+    app.stop().await;
+});

@@ -85,10 +85,23 @@ const OF_BASES: &[(&str, &[Told])] = &[
         &[("budget", "help", false)],
     ),
     (
-        "UPDATE knowledge_usage SET outcome = 'success'",
-        &[("budget", "help", false)],
+        "INSERT INTO blobs (key, owner, state, bytes, updated_at) VALUES ('x', 'acme', 'kept', 1, 1)",
+        &[],
     ),
-    ("DELETE FROM knowledge_usage", &[("budget", "help", false)]),
+    // Its size and its cost are columns of the document.
+    (
+        "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, sha256, updated_at) \
+         VALUES ('d1', 'original', 'x', 'a.txt', 'text/plain', 1, '', 1)",
+        &[("document", "d1", false)],
+    ),
+    (
+        "UPDATE knowledge_usage SET outcome = 'success'",
+        &[("budget", "help", false), ("document", "d1", false)],
+    ),
+    (
+        "DELETE FROM knowledge_usage",
+        &[("budget", "help", false), ("document", "d1", false)],
+    ),
     (
         "DELETE FROM knowledge_documents",
         &[("document", "d1", true)],

@@ -1,0 +1,237 @@
+//! The SQL of lists of knowledge bases, and of names that the database does not fold.
+
+use std::collections::HashMap;
+
+use colloquy_accounts::Tenant;
+use colloquy_store::{Executor, Keyset, Order, StoreError, placeholders, statement};
+
+use super::{
+    BASE_COLUMNS, BaseRow, Whole,
+    lists::{DocumentSums, KeyedId, Query, STATES, SUMS, StateCounts},
+    pages::SCAN_PAGE,
+};
+use crate::{
+    base::{KnowledgeBase, Progress},
+    lists::SortKey,
+    names::sort_name,
+};
+
+/// The cost of the base `b` by its ledger, in units of 1e-8 dollars.
+const LEDGER_COST: &str =
+    "COALESCE((SELECT a.used FROM quota_amounts a WHERE a.quota = b.id AND a.measure = 'cost'), 0)";
+
+/// Returns the ids of a part of the bases of a partner whose names contain a text.
+pub(crate) async fn base_keys(
+    db: &impl Executor,
+    tenant: &Tenant,
+    name: Option<&str>,
+    sort: SortKey,
+    order: Order,
+    keyset: &Keyset,
+) -> Result<Vec<KeyedId>, StoreError> {
+    let key = match sort {
+        SortKey::Price => LEDGER_COST,
+        SortKey::Size => {
+            "COALESCE((SELECT CAST(SUM(d.size_bytes) AS BIGINT) FROM knowledge_documents d WHERE d.base_id = b.id), 0)"
+        }
+        _ => "b.sort_name",
+    };
+    let sql = format!("SELECT b.id, {key} AS key FROM knowledge_bases b WHERE b.partner = $1");
+    let mut query = Query::new(sql, tenant.partner().as_str());
+    query.and_name(db.dialect(), "b.sort_name", name);
+    // Without this word, databases compute the key again wherever it stands.
+    let outer = Query {
+        sql: format!(
+            "WITH x AS MATERIALIZED ({}) SELECT x.id, x.key FROM x WHERE TRUE",
+            query.sql
+        ),
+        values: query.values,
+    };
+    outer.keys(db, sort, ("x.key", "x.id"), keyset, order).await
+}
+
+/// Sums over bases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BaseSums {
+    pub(crate) bases: i64,
+    /// By their ledgers, in units of 1e-8 dollars.
+    pub(crate) cost: i64,
+    pub(crate) documents: DocumentSums,
+}
+
+#[derive(sqlx::FromRow)]
+struct BaseSumsRow {
+    bases: i64,
+    cost: i64,
+}
+
+/// Returns the sums over all bases of a partner whose names contain a text.
+pub(crate) async fn base_sums(
+    db: &impl Executor,
+    tenant: &Tenant,
+    name: Option<&str>,
+) -> Result<BaseSums, StoreError> {
+    let sql = format!(
+        "SELECT COUNT(*) AS bases, CAST(COALESCE(SUM({LEDGER_COST}), 0) AS BIGINT) AS cost FROM knowledge_bases b WHERE b.partner = $1"
+    );
+    let mut query = Query::new(sql, tenant.partner().as_str());
+    query.and_name(db.dialect(), "b.sort_name", name);
+    let row: Option<BaseSumsRow> = db.fetch_one(statement(query.sql, query.values)).await?;
+    let sql = format!(
+        "SELECT {} FROM knowledge_documents d WHERE d.base_id IN (SELECT b.id FROM knowledge_bases b WHERE b.partner = $1",
+        *SUMS
+    );
+    let mut query = Query::new(sql, tenant.partner().as_str());
+    query.and_name(db.dialect(), "b.sort_name", name);
+    query.sql.push(')');
+    let documents = db.fetch_one(statement(query.sql, query.values)).await?;
+    Ok(BaseSums {
+        bases: row.as_ref().map_or(0, |row| row.bases),
+        cost: row.as_ref().map_or(0, |row| row.cost),
+        documents: documents.unwrap_or_default(),
+    })
+}
+
+/// What a base has.
+#[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
+pub(crate) struct BaseFigures {
+    pub(crate) documents: i64,
+    pub(crate) size_bytes: i64,
+    pub(crate) text_characters: i64,
+    /// Characters that count in its budget: without texts that are being deleted.
+    pub(crate) counted_characters: i64,
+    #[sqlx(flatten)]
+    pub(crate) states: StateCounts,
+    pending: i64,
+    failing: i64,
+    embedded: i64,
+}
+
+impl BaseFigures {
+    /// How far its documents are embedded.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            pending: self.pending.unsigned_abs(),
+            failed: self.failing.unsigned_abs(),
+            embedded: self.embedded.unsigned_abs(),
+        }
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct BaseFiguresRow {
+    base_id: String,
+    #[sqlx(flatten)]
+    figures: BaseFigures,
+}
+
+/// Returns what bases have, without those that are empty.
+pub(crate) async fn base_figures(
+    db: &impl Executor,
+    ids: &[String],
+) -> Result<HashMap<String, BaseFigures>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, ids.iter().map(String::as_str));
+    let count = |which: &str| {
+        format!(
+            "COALESCE(SUM(CASE WHEN d.deletion_requested_at IS NULL AND {which} THEN 1 ELSE 0 END), 0)"
+        )
+    };
+    let sql = format!(
+        "SELECT d.base_id, COUNT(*) AS documents, CAST(COALESCE(SUM(d.size_bytes), 0) AS BIGINT) AS size_bytes, \
+         CAST(COALESCE(SUM(d.text_characters), 0) AS BIGINT) AS text_characters, \
+         CAST(COALESCE(SUM(CASE WHEN d.deletion_requested_at IS NULL AND d.folder_id NOT IN (SELECT f.id FROM knowledge_folders f \
+         WHERE f.base_id IN ({ids}) AND f.deletion_requested_at IS NOT NULL) THEN d.text_characters END), 0) AS BIGINT) AS counted_characters, \
+         {}, {} AS pending, {} AS failing, {} AS embedded FROM knowledge_documents d WHERE d.base_id IN ({ids}) GROUP BY d.base_id",
+        *STATES,
+        count("d.embedding IN ('queued', 'running', 'blocked')"),
+        count("d.embedding = 'failed'"),
+        count("d.embedding = 'done'"),
+    );
+    let rows: Vec<BaseFiguresRow> = db.fetch_all(statement(sql, values)).await?;
+    let figures = rows.into_iter().map(|row| (row.base_id, row.figures));
+    Ok(figures.collect())
+}
+
+/// A base with what lists say of it besides.
+#[derive(Debug)]
+pub(crate) struct ListedBase {
+    pub(crate) base: KnowledgeBase,
+    pub(crate) character_limit: Option<u64>,
+    pub(crate) folders: u64,
+}
+
+#[derive(sqlx::FromRow)]
+struct ListedBaseRow {
+    #[sqlx(flatten)]
+    base: BaseRow,
+    character_limit: Option<i64>,
+    folders: i64,
+}
+
+/// Returns bases by their ids, in no order.
+pub(crate) async fn bases_among(
+    db: &impl Executor,
+    ids: &[String],
+) -> Result<Vec<ListedBase>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut values = Vec::new();
+    let ids = placeholders(&mut values, ids.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT {BASE_COLUMNS}, b.character_limit, (SELECT COUNT(*) FROM knowledge_folders f WHERE f.base_id = b.id) AS folders \
+         FROM knowledge_bases b WHERE b.id IN ({ids})"
+    );
+    let rows: Vec<ListedBaseRow> = db.fetch_all(statement(sql, values)).await?;
+    let bases = rows.into_iter().map(|row| ListedBase {
+        base: row.base.into(),
+        character_limit: row.character_limit.map(i64::unsigned_abs),
+        folders: row.folders.unsigned_abs(),
+    });
+    Ok(bases.collect())
+}
+
+/// The tables of what has a name.
+pub(crate) const NAMED: [Whole; 3] = [Whole::Base, Whole::Folder, Whole::Document];
+
+/// A name whose lower case is not known.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct UnfoldedName {
+    id: String,
+    name: String,
+}
+
+/// Returns some of the rows whose names are not folded.
+pub(crate) async fn unfolded_names(
+    db: &impl Executor,
+    named: Whole,
+) -> Result<Vec<UnfoldedName>, StoreError> {
+    let sql = format!(
+        "SELECT id, name FROM {} WHERE sort_name = '' AND name <> '' ORDER BY id LIMIT {SCAN_PAGE}",
+        named.table()
+    );
+    db.fetch_all(statement(sql, [])).await
+}
+
+/// Writes the lower case of a name, unless it was changed since.
+pub(crate) async fn fold_name(
+    db: &impl Executor,
+    named: Whole,
+    row: &UnfoldedName,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE {} SET sort_name = $3 WHERE id = $1 AND name = $2 AND sort_name = ''",
+        named.table()
+    );
+    let values = [
+        row.id.as_str().into(),
+        row.name.as_str().into(),
+        sort_name(&row.name).into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
