@@ -3,6 +3,7 @@
 mod call;
 mod extract;
 mod figures;
+mod lists;
 mod progress;
 mod recordings;
 mod retrieve;
@@ -13,7 +14,7 @@ mod text;
 mod transcribe;
 mod turns;
 
-use std::{fmt::Display, io::Write as _};
+use std::{fmt::Display, io::Write as _, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,8 @@ enum Benchmark {
     Call(call::CallOptions),
     /// Documents made Markdown: how much of their text is there, how fast, and in how much memory.
     Extract(extract::ExtractOptions),
+    /// Lists of the console over a large database: how long each request takes.
+    Lists(lists::ListsOptions),
     /// Setting calls up on networks that lose datagrams: how many fail, and how long it takes.
     Setup(setup::SetupOptions),
     /// Ears and voice of a server with nothing but its defaults, beside the programs that are used without models.
@@ -46,11 +49,17 @@ enum Benchmark {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     colloquy::server::install_tls_provider();
+    let mut code = ExitCode::SUCCESS;
     let report: Box<dyn Display> = match Cli::parse().benchmark {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
         Benchmark::Extract(options) => Box::new(extract::run(options).await?),
+        Benchmark::Lists(options) => {
+            let report = lists::run(options).await?;
+            code = report.exit_code();
+            Box::new(report)
+        }
         Benchmark::Setup(options) => Box::new(setup::run(options).await?),
         Benchmark::Speech(options) => Box::new(speech::run(options).await?),
         Benchmark::Turns(options) => Box::new(turns::run(options).await?),
@@ -59,5 +68,5 @@ async fn main() -> anyhow::Result<()> {
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;
-    Ok(())
+    Ok(code)
 }

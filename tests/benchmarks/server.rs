@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
 use harness::upstream::Upstream;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,12 +41,37 @@ pub(crate) struct Start<'a> {
 /// A running server; it is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
-    pid: u32,
-    base: String,
+    command: Command,
+    debug: bool,
+    process: Process,
     key: String,
     http: reqwest::Client,
     _data: TempDir,
+}
+
+/// A process that listens; it is killed when this is dropped.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    pid: u32,
+    base: String,
+}
+
+impl Process {
+    async fn start(command: &mut Command, debug: bool) -> anyhow::Result<Self> {
+        let program = command.as_std().get_program().to_owned();
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let pid = child.id().context("the server ended at once")?;
+        let output = child.stdout.take().context("the server has no output")?;
+        let ready = tokio::time::timeout(START, ready_line(BufReader::new(output)));
+        let base = ready
+            .await
+            .context("the server did not say that it is ready")??;
+        show_process(debug, pid);
+        Ok(Self { child, pid, base })
+    }
 }
 
 impl Server {
@@ -58,7 +84,7 @@ impl Server {
         let data = tempfile::tempdir()?;
         let config = data.path().join("colloquy.toml");
         fs::write(&config, start.config)?;
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COLLOQUY_") {
                 command.env_remove(name);
@@ -80,24 +106,15 @@ impl Server {
                 Stdio::null()
             })
             .kill_on_drop(true);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("starting {}", program.display()))?;
-        let pid = child.id().context("the server ended at once")?;
-        let output = child.stdout.take().context("the server has no output")?;
-        let ready = tokio::time::timeout(START, ready_line(BufReader::new(output)));
-        let base = ready
-            .await
-            .context("the server did not say that it is ready")??;
-        show_process(start.debug, pid);
+        let process = Process::start(&mut command, start.debug).await?;
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(START)
             .build()?;
         let mut server = Self {
-            child,
-            pid,
-            base,
+            command,
+            debug: start.debug,
+            process,
             key: ADMIN_KEY.to_owned(),
             http,
             _data: data,
@@ -112,7 +129,7 @@ impl Server {
 
     /// Where it listens: `host:port`.
     pub(crate) fn address(&self) -> &str {
-        self.base.trim_start_matches("http://")
+        self.process.base.trim_start_matches("http://")
     }
 
     /// Gives the partner the character `guide`.
@@ -133,11 +150,8 @@ impl Server {
 
     /// Sends JSON as the partner.
     pub(crate) async fn post(&self, path: &str, body: Value) -> anyhow::Result<Value> {
-        self.ask(
-            path,
-            self.http.post(format!("{}{path}", self.base)).json(&body),
-        )
-        .await
+        let request = self.http.post(self.url(path)).json(&body);
+        self.ask(path, request).await
     }
 
     /// Sends JSON with a key.
@@ -147,7 +161,7 @@ impl Server {
         path: &str,
         body: &Value,
     ) -> anyhow::Result<Value> {
-        let request = self.http.post(format!("{}{path}", self.base)).json(body);
+        let request = self.http.post(self.url(path)).json(body);
         answer(path, request.bearer_auth(key)).await
     }
 
@@ -157,14 +171,23 @@ impl Server {
         path: &str,
         form: reqwest::multipart::Form,
     ) -> anyhow::Result<Value> {
-        let request = self.http.post(format!("{}{path}", self.base));
+        let request = self.http.post(self.url(path));
         self.ask(path, request.multipart(form)).await
     }
 
     /// Reads JSON as the partner.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.ask(path, self.http.get(format!("{}{path}", self.base)))
-            .await
+        self.ask(path, self.http.get(self.url(path))).await
+    }
+
+    /// Reads a body as the partner.
+    pub(crate) async fn read(&self, path: &str) -> anyhow::Result<Bytes> {
+        let request = self.http.get(self.url(path));
+        body(path, request.header("x-api-key", &self.key)).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.process.base)
     }
 
     async fn ask(&self, path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
@@ -173,7 +196,7 @@ impl Server {
 
     /// The user and system time of the process so far.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.pid))?;
         // The name in parentheses may hold anything; the fields after it begin with the third.
         let (_, fields) = stat.rsplit_once(')').context("/proc/PID/stat")?;
         let ticks = fields
@@ -187,7 +210,7 @@ impl Server {
 
     /// The resident set of the process.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid))?;
         let line = status
             .lines()
             .find_map(|line| line.strip_prefix("VmRSS:"))
@@ -196,18 +219,34 @@ impl Server {
         Ok(kibibytes * 1_024)
     }
 
+    /// Stops the server, waits for other work, and starts the server again.
+    pub(crate) async fn while_stopped<T>(
+        &mut self,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        self.process.child.kill().await?;
+        let done = work.await?;
+        self.process = Process::start(&mut self.command, self.debug).await?;
+        Ok(done)
+    }
+
     /// Stops the server.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        Ok(self.child.kill().await?)
+        Ok(self.process.child.kill().await?)
     }
 }
 
 async fn answer(path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
+    Ok(serde_json::from_slice(&body(path, request).await?)?)
+}
+
+async fn body(path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Bytes> {
     let response = request.send().await?;
     let status = response.status();
-    let text = response.text().await?;
-    ensure!(status.is_success(), "{path}: {status} {text}");
-    Ok(serde_json::from_str(&text)?)
+    let body = response.bytes().await?;
+    let text = || String::from_utf8_lossy(&body);
+    ensure!(status.is_success(), "{path}: {status} {}", text());
+    Ok(body)
 }
 
 /// The settings of a server whose calls ask this upstream for everything.
