@@ -3,7 +3,7 @@
 //   node build.mjs
 //
 // All file names but that of the page contain a hash of the content. Each file has compressed copies. The build fails if the first load exceeds its
-// bound. A failed build leaves the old `dist/`.
+// bound, or if the licence of a package is not allowed. A failed build leaves the old `dist/`.
 
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -12,6 +12,8 @@ import path from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
+
+import { licenseTexts, packagesIn } from "./licenses.mjs";
 
 const console_ = import.meta.dirname;
 const finished = path.join(console_, "dist");
@@ -23,11 +25,11 @@ const assets = path.join(dist, "assets");
 /** Bound of the first load, in bytes after gzip. */
 const MAX_FIRST_BYTES = 60_000;
 
-const lucide = path.join(path.dirname(createRequire(import.meta.url).resolve("lucide-static/package.json")), "icons");
+const lucide = path.dirname(createRequire(import.meta.url).resolve("lucide-static/package.json"));
 
 /** Returns the shapes of an icon of Lucide. */
 function shapes(name) {
-  const icon = readFileSync(path.join(lucide, `${name}.svg`), "utf8");
+  const icon = readFileSync(path.join(lucide, "icons", `${name}.svg`), "utf8");
   const inside = icon.slice(icon.indexOf(">", icon.indexOf("<svg")) + 1, icon.lastIndexOf("</svg>"));
   return inside.replaceAll(/\s+/g, " ").trim();
 }
@@ -83,6 +85,8 @@ for (const file of first) {
     if (kind === "import-statement" && !first.includes(path.resolve(imported))) first.push(path.resolve(imported));
   }
 }
+const packages = packagesIn(metafile).map((folder) => path.resolve(folder));
+const licenses = writeHashed("licenses.txt", licenseTexts([...packages, lucide]));
 const url = (file) => `/console/${path.relative(dist, file)}`;
 writeFileSync(
   path.join(dist, "index.html"),
@@ -94,6 +98,7 @@ writeFileSync(
 <meta name="color-scheme" content="light dark">
 <title>Colloquy</title>
 <link rel="icon" type="image/svg+xml" href="${writeHashed("icon.svg", pageIcon())}">
+<link rel="license" type="text/plain" href="${licenses}">
 <link rel="stylesheet" href="${url(first[1])}">
 <script type="module" src="${url(main.file)}"></script>
 </head>

@@ -33,9 +33,9 @@ const HASHED: &str = "assets/";
 /// How browsers ask for a compressed file, and what its name ends with: the smallest first.
 const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
-/// What the page may do: load its own files, and ask its own server.
-const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
-    require-trusted-types-for 'script'; script-src 'self'; style-src 'self'; trusted-types 'none'";
+/// What the page may do: load its own files, ask its own server, and show pictures and recordings that it has read from there.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; \
+    img-src 'self' blob:; media-src 'self' blob:; require-trusted-types-for 'script'; script-src 'self'; style-src 'self'; trusted-types 'none'";
 /// What the page may use of the machine.
 const PERMISSIONS: &str = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
 
@@ -148,6 +148,7 @@ fn content_type(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
+        Some("txt") => "text/plain; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("json") => "application/json",
         Some("wasm") => "application/wasm",

@@ -8,6 +8,9 @@ export const DELIVERIES = "/p/:partner/webhooks";
 export const DELIVERY = `${DELIVERIES}/:id`;
 export const CHARACTERS = "/p/:partner/characters";
 export const CHARACTER = `${CHARACTERS}/:name`;
+export const KNOWLEDGE = "/p/:partner/knowledge";
+export const BASE = `${KNOWLEDGE}/:name`;
+export const DOCUMENT = `${BASE}/documents/:id`;
 export const KEYS = "/p/:partner/keys";
 
 /** Fills in a pattern and appends a query without empty values. */

@@ -11,6 +11,7 @@ import { Link, navigate, path } from "./router";
 import { keptInTab } from "./storage";
 import { isDialogOpen } from "./ui/dialog";
 import { focusHeading } from "./ui/focus";
+import { headingOf } from "./ui/heading";
 import { Icon } from "./ui/icon";
 import { OnceShown, forgetShown } from "./ui/once-shown";
 import { type Command, Palette } from "./ui/palette";
@@ -84,7 +85,7 @@ function Navigation({ partner }: { partner: string }) {
 function View({ partner }: { partner: string }) {
   const at = path.value;
   const found = findView(at, partner);
-  const title = found?.title ?? "Page not found";
+  const title = headingOf(at) ?? found?.title ?? "Page not found";
   const shownAt = useRef(at);
   useEffect(() => {
     document.title = `${title} · Colloquy`;
@@ -102,7 +103,9 @@ function View({ partner }: { partner: string }) {
   const { view: Shown, names } = found;
   return (
     <>
-      <h1 tabIndex={-1}>{title}</h1>
+      <h1 tabIndex={-1} dir="auto">
+        {title}
+      </h1>
       <Shown key={JSON.stringify([found.path, names])} {...names} />
     </>
   );

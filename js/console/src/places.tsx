@@ -1,6 +1,6 @@
 // The views of the console: their addresses, and who sees them.
 
-import { CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, KEYS, address } from "./addresses";
+import { BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, address } from "./addresses";
 import { type Schemas, may, sessions } from "./api";
 import { shortId } from "./calls/names";
 import { match } from "./path";
@@ -38,6 +38,13 @@ const PLACES: Place[] = [
   { path: "/", title: "Overview", icon: "activity", view: Overview },
   { path: CALLS, title: "Calls", icon: "phone", view: lazy(async () => (await import("./views/calls")).Calls), scope: "calls" },
   {
+    path: KNOWLEDGE,
+    title: "Knowledge",
+    icon: "library",
+    view: lazy(async () => (await import("./views/bases")).KnowledgeBases),
+    scope: "knowledge",
+  },
+  {
     path: CHARACTERS,
     title: "Characters",
     icon: "mic",
@@ -56,6 +63,20 @@ const PLACES: Place[] = [
 ];
 
 const DETAILS: Detail[] = [
+  {
+    path: BASE,
+    within: KNOWLEDGE,
+    title: ({ name }) => `Knowledge base ${name}`,
+    view: lazy(async () => (await import("./views/base")).KnowledgeBase),
+    scope: "knowledge",
+  },
+  {
+    path: DOCUMENT,
+    within: KNOWLEDGE,
+    title: ({ id }) => `Document ${shortId(id)}`,
+    view: lazy(async () => (await import("./views/document")).Document),
+    scope: "knowledge",
+  },
   {
     path: CALL,
     within: CALLS,

@@ -21,7 +21,8 @@ export function toProblem(error: unknown): Problem {
 /** A result of `openapi-fetch`. */
 export type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-async function received<T>(asked: Promise<Answer<T>>): Promise<Answer<T>> {
+/** Returns an answer. Throws a {@link Problem} if the server cannot be reached. */
+export async function received<T>(asked: Promise<Answer<T>>): Promise<Answer<T>> {
   try {
     return await asked;
   } catch (error) {

@@ -65,31 +65,6 @@ test("lines of one speaker are one turn", async () => {
   ]);
 });
 
-test("the delivery of a call is searched among those that are not older", async () => {
-  const { findDelivery } = await load("calls/deliveries.ts");
-  const entry = (subject, created_at) => ({ subject, created_at });
-  const pages = {
-    undefined: { entries: [entry("c", "2026-11-30T12:00:00Z"), entry("b", "2026-11-30T11:00:00Z")], next: "2" },
-    2: { entries: [entry("a", "2026-11-30T10:00:00Z")], next: "3" },
-    3: { entries: [], next: null },
-  };
-  let read = [];
-  const find = (subject, since, most) => {
-    read = [];
-    return findDelivery(async (cursor) => (read.push(cursor), pages[cursor]), subject, since, most);
-  };
-  const long = "2026-01-01T00:00:00Z";
-  assert.deepEqual(await find("a", long, 5), { delivery: pages[2].entries[0], searched: 3, isComplete: true });
-  assert.deepEqual(read, [undefined, "2"]);
-  assert.deepEqual(await find("x", long, 5), { delivery: null, searched: 3, isComplete: true });
-  assert.deepEqual(await find("a", long, 1), { delivery: null, searched: 2, isComplete: false });
-  assert.deepEqual(await find("x", "2026-11-30T11:30:00Z", 5), { delivery: null, searched: 2, isComplete: true });
-  assert.deepEqual(read, [undefined]);
-  // Clocks of servers differ.
-  await find("x", "2026-11-30T11:00:30Z", 5);
-  assert.deepEqual(read, [undefined, "2"]);
-});
-
 test("parameters without a place of their own are shown together", async () => {
   const { otherParameters, versionOf } = await load("characters/parameters.ts");
   const own = { shop: { city: "Bonn" }, calm: false };

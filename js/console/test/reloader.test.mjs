@@ -17,7 +17,7 @@ function begin() {
   return { clock, reads, reloader };
 }
 
-test("many events are one read now and one after it, at most one a second", async () => {
+test("many events are one read now and one after it, at most one a second, and fewer while they keep coming", async () => {
   const { clock, reads, reloader } = begin();
   for (let event = 0; event < 50; event += 1) reloader.reloadSoon();
   await clock.advance(100);
@@ -30,12 +30,27 @@ test("many events are one read now and one after it, at most one a second", asyn
   assert.equal(reads.length, 2);
   reads[1].end();
   await settle();
-  for (let ms = 0; ms < 10_000; ms += 50) {
-    reloader.reloadSoon();
-    reads.at(-1).end();
-    await clock.advance(50);
-  }
-  assert.ok(reads.length >= 10 && reads.length <= 13, `${reads.length}`);
+  const flood = async () => {
+    for (let ms = 0; ms < 60_000; ms += 50) {
+      reloader.reloadSoon();
+      reads.at(-1).end();
+      await clock.advance(50);
+    }
+    return reads.map(({ at }, place) => at - (reads[place - 1]?.at ?? 0)).slice(2);
+  };
+  const gaps = await flood();
+  assert.ok(gaps[0] >= 1_000 && gaps[0] < 2_000, `${gaps}`);
+  assert.ok(gaps.slice(-5).every((gap) => gap >= 5_000 && gap < 5_500), `${gaps}`);
+  assert.ok(reads.length <= 20, `${reads.length}`);
+  // After a pause an event is shown at once.
+  reads.at(-1).end();
+  await clock.advance(20_000);
+  reads.at(-1).end();
+  await clock.advance(20_000);
+  const before = reads.length;
+  reloader.reloadSoon();
+  await clock.advance(250);
+  assert.equal(reads.length, before + 1);
   assert.ok(reads.every(({ isBackground, isFromEvent }) => isBackground && isFromEvent));
 });
 

@@ -40,8 +40,13 @@ export class ConsolePage {
   }
 
   /** Waits until the page says this. */
-  says(words, withinMs) {
-    return until(`the console says ${words}`, async () => (await this.text()).includes(words), { withinMs });
+  async says(words, withinMs) {
+    try {
+      await until(`the console says ${words}`, async () => (await this.text()).includes(words), { withinMs });
+    } catch (error) {
+      error.message += `\n\nIt says:\n${await this.text()}`;
+      throw error;
+    }
   }
 
   /** Waits until the page does not say this any more. */
@@ -69,9 +74,14 @@ export class ConsolePage {
     });
   }
 
+  /** Replaces the text of a field. */
   async enter(name, text) {
     const field = await this.field(name);
-    await field.clear();
+    // After WebDriver's `clear`, a render restores the old text before the page learns of it.
+    await this.driver.executeScript((cleared) => {
+      cleared.value = "";
+      cleared.dispatchEvent(new Event("input", { bubbles: true }));
+    }, field);
     await field.sendKeys(text);
   }
 

@@ -570,6 +570,8 @@ async fn the_page_is_kept_from_other_pages() {
         for rule in [
             "default-src 'none'",
             "script-src 'self'",
+            "img-src 'self' blob:",
+            "media-src 'self' blob:",
             "frame-ancestors 'none'",
             "require-trusted-types-for 'script'",
         ] {

@@ -2,6 +2,7 @@
 
 const number = new Intl.NumberFormat();
 const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0, roundingMode: "floor" } as Intl.NumberFormatOptions);
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -20,6 +21,9 @@ export const formatNumber = (value: number) => number.format(value);
 /** Returns a large number with at most one decimal, such as `1.2M`. */
 export const formatCompact = (value: number) => compact.format(value);
 
+/** Returns a fraction as whole percents, rounded down: 100 % is all of it. */
+export const formatPercent = (fraction: number) => percent.format(fraction);
+
 /** Returns the distance of a time from now, such as `5 minutes ago` or `in 2 days`. */
 export function formatRelative(at: Date, now = new Date()): string {
   const seconds = (at.getTime() - now.getTime()) / 1_000;
@@ -34,7 +38,7 @@ export function formatBytes(bytes: number): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
   const unit = units[step] ?? "byte";
-  return new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: step === 0 ? 0 : 1 }).format(
+  return new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: step === 0 ? "long" : "short", maximumFractionDigits: step === 0 ? 0 : 1 }).format(
     bytes / 1_000 ** step,
   );
 }

@@ -1,9 +1,11 @@
-// Schedules the reads of a resource: one at a time, and in the background at most one a second.
+// Schedules the reads of a resource: one at a time, in the background at most one a second, and fewer while events keep coming.
 
 import type { Clock } from "../clock";
 
-/** Minimum time between the starts of background reads. */
+/** Minimum time between the starts of background reads. It grows with each that follows another soon, up to the maximum. */
 const BACKGROUND_EVERY_MS = 1_000;
+const MAX_EVERY_MS = 5_000;
+const GROWTH = 1.5;
 /** Minimum wait after an event, so that a burst causes one read. Doubled at random, so that not all consoles read at once. */
 const SETTLE_MS = 100;
 
@@ -15,6 +17,7 @@ export class Reloader {
   #pending: Pending | null = null;
   #isRunning = false;
   #began = Number.NEGATIVE_INFINITY;
+  #everyMs = BACKGROUND_EVERY_MS;
   /** Ends the wait before a background read. */
   #hurry = new AbortController();
   #isStopped = false;
@@ -66,7 +69,10 @@ export class Reloader {
         this.#hurry = new AbortController();
         const sinceMs = this.clock.now() - this.#began;
         const settleMs = SETTLE_MS * (1 + this.clock.random());
-        await this.clock.sleep(Math.max(settleMs, BACKGROUND_EVERY_MS - sinceMs), this.#hurry.signal);
+        const waitMs = Math.max(settleMs, this.#everyMs - sinceMs);
+        const isQuiet = sinceMs >= 2 * this.#everyMs;
+        this.#everyMs = isQuiet ? BACKGROUND_EVERY_MS : Math.min(MAX_EVERY_MS, GROWTH * this.#everyMs);
+        await this.clock.sleep(waitMs, this.#hurry.signal);
       }
       const pending: Pending | null = this.#pending;
       if (!pending) break;

@@ -19,6 +19,9 @@ export async function signOut(isEverywhere: boolean): Promise<void> {
   }
 }
 
+/** Address of the licences of the packages that the console contains. The page names it. */
+const licensesUrl = () => document.querySelector<HTMLLinkElement>('link[rel="license"]')?.href;
+
 export function Account({ onClose }: { onClose: () => void }) {
   const session = useResource((call) => ask(api.GET("/api/console/session", call)), []);
   const isBusy = useSignal(false);
@@ -57,6 +60,11 @@ export function Account({ onClose }: { onClose: () => void }) {
         )}
       </Shown>
       <p class="hint">Signing out everywhere ends all sessions and sign-in links of this key.</p>
+      <p>
+        <a href={licensesUrl() ?? ""} target="_blank" rel="noreferrer noopener">
+          Licences of the parts
+        </a>
+      </p>
       <p class="error" role="alert">
         {error.value}
       </p>

@@ -1,16 +1,13 @@
 // One call: its state, its transcript, and its webhook delivery.
 
-import { useSignal } from "@preact/signals";
-
 import { CALLS, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
-import { findDelivery } from "../calls/deliveries";
 import { readFilter } from "../calls/filter";
 import { turns } from "../calls/transcript";
 import { ask } from "../problem";
 import { query } from "../router";
 import { Back } from "../ui/back";
-import { formatDuration, formatNumber } from "../ui/format";
+import { formatDuration } from "../ui/format";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 import { Time } from "../ui/time";
@@ -21,8 +18,11 @@ import { DeliveryDetails, readDeliveries } from "./delivery";
 type CallView = Schemas["CallView"];
 type Props = { partner: string; id: string };
 
-/** Pages of deliveries to search at a time. */
-const SEARCHED_PAGES = 5;
+/** What error codes of calls mean. */
+const REASONS: Record<string, string> = {
+  NODE_LOST: "The server that ran the call stopped unexpectedly.",
+  NOT_JOINED: "Nobody joined before the signed URL expired.",
+};
 
 function Facts({ partner, id, of }: Props & { of: CallView }) {
   const { call_seconds: seconds, server_runtime_seconds: serverSeconds } = of.duration;
@@ -33,6 +33,14 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
       <dd>
         <CallStateLabel state={of.state} />
       </dd>
+      {of.error_code && (
+        <>
+          <dt>Reason</dt>
+          <dd>
+            {REASONS[of.error_code]} <code>{of.error_code}</code>
+          </dd>
+        </>
+      )}
       <dt>Character</dt>
       <dd>
         <CallCharacter partner={partner} reference={of.character} />
@@ -92,25 +100,19 @@ function Transcript({ id, character }: { id: string; character: string }) {
 }
 
 function Delivery({ partner, of }: { partner: string; of: CallView }) {
-  const pages = useSignal(SEARCHED_PAGES);
-  const delivery = useResource(
-    (call) => findDelivery((cursor) => readDeliveries(call, partner, null, cursor), of.id, of.created_at, pages.value),
-    [partner, of.id, pages.value],
-  );
+  const deliveries = useResource((call) => readDeliveries(call, partner, { subject: of.id, limit: 1 }), [partner, of.id], {
+    partner,
+    kinds: ["delivery"],
+  });
   return (
-    <Shown of={delivery}>
-      {({ delivery: found, searched, isComplete }) => {
-        if (found) return <DeliveryDetails partner={partner} id={found.id} />;
-        if (isComplete) return <p class="none">No webhook. A call has one if it was created with on_completion_webhook.</p>;
-        return (
-          <>
-            <p>It is not among the newest {formatNumber(searched)} deliveries.</p>
-            <button type="button" onClick={() => (pages.value *= 2)}>
-              Search older ones
-            </button>
-          </>
-        );
-      }}
+    <Shown of={deliveries}>
+      {({ entries: [newest] }) =>
+        newest ? (
+          <DeliveryDetails partner={partner} id={newest.id} />
+        ) : (
+          <p class="none">No webhook. A call has one if it was created with on_completion_webhook.</p>
+        )
+      }
     </Shown>
   );
 }

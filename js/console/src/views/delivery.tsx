@@ -26,10 +26,12 @@ export function DeliveryStateLabel({ state }: { state: string }) {
   return <span class={`state ${STATE_CLASSES[state] ?? ""}`}>{state}</span>;
 }
 
+/** Which deliveries to read. */
+type DeliveryFilter = { state?: DeliveryState; subject?: string; limit?: number };
+
 /** Reads a page of deliveries, newest first. */
-export async function readDeliveries(call: Call, partner: string, state: DeliveryState | null, cursor?: string): Promise<Page<Delivery>> {
-  const asked = { ...(state && { state }), ...(cursor !== undefined && { cursor }) };
-  const params = { path: { partner }, query: asked };
+export async function readDeliveries(call: Call, partner: string, filter: DeliveryFilter, cursor?: string): Promise<Page<Delivery>> {
+  const params = { path: { partner }, query: { ...filter, ...(cursor !== undefined && { cursor }) } };
   const { deliveries, next_cursor } = await ask(api.GET("/api/webhooks/{partner}/deliveries", { ...call, params }));
   return { entries: deliveries, next: next_cursor ?? null };
 }

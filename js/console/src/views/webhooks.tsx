@@ -58,7 +58,10 @@ function Nothing({ filter }: { filter: DeliveryState | null }) {
 
 export function Webhooks({ partner }: { partner: string }) {
   const filter = DELIVERY_STATES.find((state) => state === query.value.get("state")) ?? null;
-  const deliveries = usePages((call, cursor) => readDeliveries(call, partner, filter, cursor), [partner, filter], { partner, kinds: ["delivery"] });
+  const deliveries = usePages((call, cursor) => readDeliveries(call, partner, filter ? { state: filter } : {}, cursor), [partner, filter], {
+    partner,
+    kinds: ["delivery"],
+  });
   const reload = () => void deliveries.reload();
   return (
     <>

@@ -1,0 +1,92 @@
+// The uploads of this tab. They go on while the user visits other views, and end with the session.
+
+import { effect } from "@preact/signals";
+
+import { type Schemas, sessions } from "../api";
+import { systemClock } from "../clock";
+import { counted } from "../knowledge/words";
+import { toProblem } from "../problem";
+import { notify, notifyFailure } from "../ui/toasts";
+import { type Outcome, UploadQueue } from "./queue";
+import { Busy, transfer } from "./transfer";
+
+/** What happens after a document is digitized. */
+export type Processing = "as-is" | "rewrite" | "none";
+
+/** Where documents go, and how they are processed. */
+export type Destination = {
+  partner: string;
+  base: string;
+  folder: string;
+  processing: Processing;
+  tier: Schemas["ModelTier"];
+};
+
+/** A document to create, of a file or of an address. `name` is empty where the server derives it. */
+export type Source = Destination & { name: string; size: number | null } & ({ file: File } | { url: string });
+
+function form(source: Source): FormData {
+  const { folder, processing, tier, name } = source;
+  const fields = new FormData();
+  fields.append("type", "file" in source ? "file" : "url");
+  fields.append("folder", folder);
+  if (name !== "") fields.append("name", name);
+  if (processing === "as-is") fields.append("use_original_as_rewritten", "true");
+  if (processing === "rewrite") {
+    fields.append("auto_rewrite", "true");
+    fields.append("model_tier", tier);
+  }
+  if ("file" in source) fields.append("file", source.file, source.file.name);
+  else fields.append("url", source.url);
+  return fields;
+}
+
+/** Statuses of a server that restarts; 0 if it cannot be reached. */
+const AWAY = [0, 502, 504];
+
+async function send(source: Source, onProgress: (share: number) => void, signal: AbortSignal): Promise<Outcome> {
+  const path = `/api/documents/${encodeURIComponent(source.partner)}/${encodeURIComponent(source.base)}`;
+  const signIn = sessions.signInCount.peek();
+  try {
+    const body = await transfer({ method: "POST", path, body: form(source), onProgress, signal });
+    const made = JSON.parse(await body.text()) as Schemas["DocumentView"];
+    return { kind: "created", document: made.id, duplicates: made.duplicate_document_ids };
+  } catch (error) {
+    const problem = toProblem(error);
+    const isOfEarlierSession = signIn !== sessions.signInCount.peek();
+    if (problem.status === 401) return isOfEarlierSession ? { kind: "busy", waitMs: 0, problem } : { kind: "signed-out" };
+    if (error instanceof Busy) return { kind: "busy", waitMs: error.waitMs, problem };
+    if (AWAY.includes(problem.status)) return { kind: "busy", waitMs: null, problem };
+    return { kind: "failed", problem };
+  }
+}
+
+export const uploads = new UploadQueue<Source>({ send, clock: systemClock });
+
+/** Name of an upload for people. */
+export const nameOf = (source: Source) => source.name || ("file" in source ? source.file.name : source.url);
+
+const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+
+let wasActive = false;
+effect(() => {
+  const isActive = uploads.isActive.value;
+  if (isActive) addEventListener("beforeunload", warn);
+  else removeEventListener("beforeunload", warn);
+  if (wasActive && !isActive && uploads.uploads.peek().length > 0) {
+    const { done, failed } = uploads.counts.peek();
+    if (failed > 0) notifyFailure(`${counted(failed, "upload")} of ${(done + failed).toLocaleString()} failed`);
+    else if (done > 0) notify(`${counted(done, "document")} uploaded`);
+  }
+  wasActive = isActive;
+});
+
+effect(() => {
+  if (!sessions.current.value) uploads.clear();
+});
+
+let count = sessions.signInCount.peek();
+sessions.signInCount.subscribe((now) => {
+  if (now !== count && sessions.current.peek()) uploads.resume();
+  count = now;
+});

@@ -1,0 +1,137 @@
+// An editor for a text of a document. What changed on the server meanwhile is not overwritten unasked.
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import {
+  type DocumentAt, type Replaced, type Tagged, type WritableVariant, isConflict, readTagged, replacedBy, writeText,
+} from "../documents/contents";
+import { type Edit, editOf, isChanged, setEdit } from "../documents/edits";
+import { counted } from "../knowledge/words";
+import { toProblem } from "../problem";
+import { Dialog } from "../ui/dialog";
+import { Form } from "../ui/form";
+import { Icon } from "../ui/icon";
+import { notify } from "../ui/toasts";
+import { Difference } from "./document-diff";
+import { editKey } from "./document-text";
+
+/**
+ * Why a text was not written: `now` is the content that others wrote meanwhile, null if they removed it; with `isWaiting` it is the same as before, and a
+ * text of others waits for the budget.
+ */
+type Conflict = { now: Tagged | null; isWaiting: boolean };
+
+const WHAT: Record<WritableVariant, string> = { digitized: "digitized text", rewritten: "final content" };
+
+type ConflictProps = { theirs: Conflict; own: string; onOverwrite: () => void; onDiscard: () => void; isBusy: boolean };
+
+function ConflictNotice({ theirs, own, onOverwrite, onDiscard, isBusy }: ConflictProps) {
+  const { now, isWaiting } = theirs;
+  return (
+    <div class="conflict">
+      <p role="alert">
+        <Icon name="triangle-alert" />{" "}
+        {isWaiting
+          ? "Nothing was saved: another text was saved before and waits for the budget of the base."
+          : "Nothing was saved: the text has changed since you began to edit it."}
+      </p>
+      {!isWaiting && <Compared before={now?.text ?? ""} after={own} />}
+      <div class="actions start">
+        <button type="button" class="danger" aria-disabled={isBusy} onClick={onOverwrite}>
+          {isWaiting ? "Replace the waiting text" : "Overwrite with mine"}
+        </button>
+        <button type="button" onClick={onDiscard}>
+          Discard mine
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** The difference from another text, as it was when somebody asked for it. */
+function Compared({ before, after }: { before: string; after: string }) {
+  const shown = useSignal<string | null>(null);
+  return (
+    <details onToggle={(event) => (shown.value = event.currentTarget.open ? after : null)}>
+      <summary>Compare the text of now with yours</summary>
+      {shown.value !== null && <Difference before={before} after={shown.value} />}
+    </details>
+  );
+}
+
+function Discard({ onDiscard, onClose }: { onDiscard: () => void; onClose: () => void }) {
+  return (
+    <Dialog title="Discard your changes?" onClose={onClose}>
+      <p>The text stays as it was before you edited it.</p>
+      <Form action="Discard" busy="Discarding…" isDanger onSend={async () => onDiscard()} onCancel={onClose} />
+    </Dialog>
+  );
+}
+
+export function Editor({ at, variant }: { at: DocumentAt; variant: WritableVariant }) {
+  const key = editKey(at, variant);
+  const edit: Edit = editOf(key) ?? { before: null, text: "" };
+  const isBusy = useSignal(false);
+  const error = useSignal("");
+  const conflict = useSignal<Conflict | null>(null);
+  const isDiscarding = useSignal(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const hasChanges = isChanged(edit);
+  useEffect(() => field.current?.focus({ preventScroll: true }), []);
+
+  const write = async (replaced: Replaced) => {
+    try {
+      const isWritten = await writeText(at, variant, edit.text, replaced);
+      setEdit(key, null);
+      notify(isWritten ? `The ${WHAT[variant]} is saved` : `The ${WHAT[variant]} is kept until the budget has room for it`);
+    } catch (thrown) {
+      if (!isConflict(thrown)) throw thrown;
+      const now = await readTagged(at, variant);
+      const isWaiting = (now?.tag ?? null) === (typeof replaced === "object" ? replaced.tag : null);
+      conflict.value = { now, isWaiting };
+    }
+  };
+  const save = async (replaced: Replaced) => {
+    if (isBusy.value) return;
+    isBusy.value = true;
+    error.value = "";
+    await write(replaced).catch((thrown: unknown) => (error.value = toProblem(thrown).message));
+    isBusy.value = false;
+  };
+  const discard = () => setEdit(key, null);
+  const theirs = conflict.value;
+  const overwrite = ({ now, isWaiting }: Conflict) => void save(isWaiting ? "any" : replacedBy(now));
+  return (
+    <div class="editor">
+      {theirs && (
+        <ConflictNotice theirs={theirs} own={edit.text} isBusy={isBusy.value} onOverwrite={() => overwrite(theirs)} onDiscard={discard} />
+      )}
+      <textarea
+        ref={field}
+        name="content"
+        rows={24}
+        dir="auto"
+        spellcheck={false}
+        readOnly={isBusy.value}
+        aria-label={`The ${WHAT[variant]}`}
+        value={edit.text}
+        onInput={(event) => setEdit(key, { ...edit, text: event.currentTarget.value })}
+      />
+      <p class="error" role="alert">
+        {error.value}
+      </p>
+      <div class="actions">
+        <span class="hint">{counted(edit.text.length, "character")}</span>
+        <button type="button" onClick={() => (hasChanges ? (isDiscarding.value = true) : discard())}>
+          {hasChanges ? "Discard" : "Cancel"}
+        </button>
+        <button type="button" class="primary" aria-disabled={isBusy.value || !hasChanges} onClick={() => hasChanges && void save(replacedBy(edit.before))}>
+          {isBusy.value ? "Saving…" : "Save"}
+        </button>
+      </div>
+      {variant === "rewritten" && <p class="hint">Saved content is embedded again and searched as soon as that is done.</p>}
+      {isDiscarding.value && <Discard onDiscard={discard} onClose={() => (isDiscarding.value = false)} />}
+    </div>
+  );
+}

@@ -1,0 +1,137 @@
+// A text of a document: read in parts, and edited.
+
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+
+import type { Schemas } from "../api";
+import {
+  type DocumentAt, MAX_EDITED, MAX_LIVE, type Variant, type WritableVariant, readTagged, readText, saveContent,
+} from "../documents/contents";
+import { editOf, isChanged, setEdit } from "../documents/edits";
+import { PART_LENGTH, firstParts } from "../documents/parts";
+import { Action } from "../ui/action";
+import { formatNumber } from "../ui/format";
+import { Icon } from "../ui/icon";
+import { lazy } from "../ui/lazy";
+import { useResource } from "../ui/resource";
+import { Empty, Shown } from "../ui/states";
+import { notify } from "../ui/toasts";
+
+type DocumentView = Schemas["DocumentView"];
+
+const Editor = lazy(async () => (await import("./document-editor")).Editor);
+
+export const editKey = ({ partner, base, id }: DocumentAt, variant: WritableVariant) => JSON.stringify([partner, base, id, variant]);
+
+/** A text of which parts are shown one after the other: a page with all of a long one would freeze. */
+export function LongText({ text }: { text: string }) {
+  const count = useSignal(1);
+  const { parts, rest } = firstParts(text, count.value);
+  if (text === "") return <p class="none">The text is empty.</p>;
+  return (
+    <>
+      <div class="long">
+        {parts.map((part, place) => (
+          <pre key={place} class="text" dir="auto">
+            {part}
+          </pre>
+        ))}
+      </div>
+      {rest > 0 && (
+        <div class="more">
+          <button type="button" onClick={() => (count.value += 1)}>
+            Show {formatNumber(Math.min(rest, PART_LENGTH))} more of {formatNumber(rest)} characters
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+const EMPTY: Record<Exclude<Variant, "original">, { title: string; next: string }> = {
+  digitized: { title: "No digitized text yet", next: "It appears here when the original has been read. You can also write it." },
+  rewritten: { title: "No final content yet", next: "Rewrite the document, or write the content yourself. Only final content is searched." },
+  draft: { title: "No draft", next: "A draft appears here while the document is rewritten." },
+};
+
+function fileOf(of: DocumentView, variant: Variant): string | null | undefined {
+  const files = { original: of.file_original, digitized: of.file_digitized, rewritten: of.file_rewritten, draft: of.file_draft };
+  return files[variant];
+}
+
+type TextProps = { at: DocumentAt; of: DocumentView; variant: Exclude<Variant, "original">; onEdit: (variant: WritableVariant) => void };
+
+/** A text that exists, with what can be done with it. */
+function Read({ at, of, variant, onEdit }: TextProps) {
+  const characters = { digitized: of.digitized_chars, rewritten: of.rewritten_chars, draft: 0 }[variant] ?? 0;
+  const isLive = characters <= MAX_LIVE;
+  const { partner, base, id } = at;
+  const readOf = useRef(of.updated_at);
+  const content = useResource(
+    (call) => {
+      readOf.current = of.updated_at;
+      return readText(at, variant, call);
+    },
+    [partner, base, id, variant],
+    isLive ? { partner, kinds: ["document"], base, id } : undefined,
+  );
+  const edit = async () => {
+    const target = variant === "draft" ? "rewritten" : variant;
+    const kept = editOf(editKey(at, target));
+    if (kept && isChanged(kept)) {
+      notify("Your unsaved changes are shown; save or discard them first");
+      return onEdit(target);
+    }
+    const before = await readTagged(at, target);
+    const text = variant === "draft" ? (await readText(at, variant)).content : (before?.text ?? "");
+    setEdit(editKey(at, target), { before, text });
+    onEdit(target);
+  };
+  const save = () => saveContent(at, variant, fileOf(of, variant) ?? `${id}.md`);
+  const isOutdated = !isLive && content.data.value !== undefined && readOf.current !== of.updated_at;
+  return (
+    <Shown of={content}>
+      {({ content: text }) => (
+        <>
+          <div class="actions">
+            {isOutdated && (
+              <button type="button" onClick={() => void content.reload()}>
+                <Icon name="refresh-cw" /> The document has changed: read it again
+              </button>
+            )}
+            {text.length <= MAX_EDITED ? (
+              <Action icon="pencil" label={variant === "draft" ? "Edit as the final content" : "Edit"} busy="Opening…" onRun={edit} />
+            ) : (
+              <span class="hint">Too long to edit here. Download it, and upload it changed.</span>
+            )}
+            <Action icon="download" label="Download" busy="Downloading…" onRun={save} />
+          </div>
+          <LongText text={text} />
+        </>
+      )}
+    </Shown>
+  );
+}
+
+export function TextContent(props: TextProps) {
+  const { at, of, variant, onEdit } = props;
+  const target = variant === "draft" ? null : variant;
+  if (target && editOf(editKey(at, target))) return <Editor at={at} variant={target} />;
+  if (fileOf(of, variant)) return <Read {...props} />;
+  const { title, next } = EMPTY[variant];
+  const write = () => {
+    if (!target) return;
+    setEdit(editKey(at, target), { before: null, text: "" });
+    onEdit(target);
+  };
+  return (
+    <Empty icon="file-text" title={title}>
+      <p>{next}</p>
+      {target && (
+        <button type="button" onClick={write}>
+          <Icon name="pencil" /> Write it
+        </button>
+      )}
+    </Empty>
+  );
+}

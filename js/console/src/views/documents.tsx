@@ -1,0 +1,148 @@
+// The documents of a knowledge base, or of one of its folders.
+
+import { type Signal, useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+
+import { type Schemas, api } from "../api";
+import { useIsOpen } from "../documents/closed";
+import {
+  type DocumentFilter, documentQuery, filterQuery, isFiltered, readDocumentFilter, readSelected, selectedChange,
+} from "../documents/filter";
+import { type Found, dropped } from "../documents/dropped";
+import { counted } from "../knowledge/words";
+import { ask } from "../problem";
+import { query, setQuery } from "../router";
+import { Icon } from "../ui/icon";
+import { useKept } from "../ui/kept";
+import { type Call, usePages } from "../ui/resource";
+import { Empty, More, Shown } from "../ui/states";
+import { notifyFailure } from "../ui/toasts";
+import { type Action, ActionDialog, SelectionBar, type Subject, startRetry } from "./document-actions";
+import { AddDocuments } from "./document-add";
+import { BulkProgress } from "./document-bulk";
+import { DocumentFilters } from "./document-filters";
+import { DocumentTable } from "./document-table";
+import { useDrop } from "./document-drop";
+import { Uploads } from "./document-uploads";
+
+type Listed = Schemas["ListedDocumentView"];
+type Props = { partner: string; base: string; folder: string | null };
+export type Sums = { total: number; sums: Schemas["DocumentSumsView"] };
+
+/** Reads documents page by page. The sums come with the first page. */
+function useDocuments({ partner, base, folder }: Props, filter: DocumentFilter, sums: Signal<Sums | null>) {
+  const asked = documentQuery(filter, folder);
+  const read = async (call: Call, cursor?: string) => {
+    const params = { path: { partner, kb: base }, query: { ...asked, ...(cursor !== undefined && { cursor }) } };
+    const page = await ask(api.GET("/api/document-list/{partner}/{kb}", { ...call, params }));
+    if (page.sums && typeof page.total === "number") sums.value = { total: page.total, sums: page.sums };
+    return { entries: page.documents, next: page.next_cursor ?? null };
+  };
+  return usePages(read, [partner, base, JSON.stringify(asked)], { partner, kinds: ["document", "folder", "base"], base });
+}
+
+/** Replaces the selection. */
+export type Select = (change: (now: ReadonlySet<string>) => ReadonlySet<string>) => void;
+
+/** The selection. The address holds it as long as it is short. */
+function useSelection() {
+  const selected = useSignal<ReadonlySet<string>>(readSelected(query.peek()));
+  const select: Select = (change) => {
+    selected.value = change(selected.peek());
+    setQuery(selectedChange(selected.peek()));
+  };
+  return { selected, select };
+}
+
+function Nothing({ filter, folder, onAdd }: { filter: DocumentFilter; folder: string | null; onAdd: () => void }) {
+  if (isFiltered(filter)) {
+    return (
+      <Empty icon="search" title="No document matches">
+        <p>Change the filters above, or show all documents.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty icon="upload" title={folder === null ? "No documents yet" : "No documents in this folder"}>
+      <p>Drop files or folders here, or add documents by address or by pasted text.</p>
+      <button type="button" class="primary" onClick={onAdd}>
+        <Icon name="plus" /> Add documents
+      </button>
+    </Empty>
+  );
+}
+
+export function Documents(props: Props) {
+  const { partner, base, folder } = props;
+  const filter = readDocumentFilter(query.value);
+  const sums = useSignal<Sums | null>(null);
+  const documents = useKept(useDocuments(props, filter, sums));
+  const { selected, select } = useSelection();
+  const action = useSignal<Action | null>(null);
+  const adding = useSignal<Found[] | null>(null);
+  const section = useRef<HTMLDivElement>(null);
+  const add = () => (adding.value = []);
+  const isOver = useDrop(section, (data) => {
+    dropped(data).then(({ found, unread }) => {
+      if (unread > 0) notifyFailure(`${counted(unread, "file")} could not be read, or are too many for one drop`);
+      if (found.length > 0) adding.value = [...(adding.peek() ?? []), ...found];
+    }, notifyFailure);
+  });
+  const shown = documents.data.value?.entries ?? [];
+  const isOpen = useIsOpen(partner, base);
+  const rows = shown.filter((row) => selected.value.has(row.id) && isOpen(row));
+  const deselect = (gone: Subject[] = []) => select((now) => new Set([...now].filter((id) => gone.every((one) => one.id !== id))));
+  const act = (kind: Action["kind"], on: Listed[]) => {
+    if (kind === "retry") startRetry(props, on);
+    else action.value = { kind, on, within: filterQuery(filter, folder) };
+  };
+  return (
+    <div ref={section} class={`documents ${isOver.value ? "over" : ""}`}>
+      <div class="toolbar">
+        <DocumentFilters filter={filter} />
+        <button type="button" class="primary" onClick={add}>
+          <Icon name="plus" /> Add documents
+        </button>
+      </div>
+      <Uploads base={base} />
+      <BulkProgress />
+      <SelectionBar on={rows} onAct={(kind) => act(kind, rows)} onClear={() => select(() => new Set())} />
+      <Shown of={documents}>
+        {({ entries, next }) =>
+          entries.length === 0 ? (
+            <Nothing filter={filter} folder={folder} onAdd={add} />
+          ) : (
+            <>
+              <DocumentTable
+                at={{ partner, base, folder }}
+                rows={entries}
+                sums={sums.value}
+                filter={filter}
+                selected={selected.value}
+                isOpen={isOpen}
+                onSelect={select}
+                onAct={(kind, row) => act(kind, [row])}
+              />
+              <More next={next} isLoading={documents.isLoading.value} more={documents.more} />
+            </>
+          )
+        }
+      </Shown>
+      {isOver.value && (
+        <p class="drop" aria-hidden="true">
+          <Icon name="upload" /> Drop to add {folder === null ? "documents" : `documents to ${folder}`}
+        </p>
+      )}
+      {adding.value && <AddDocuments at={props} files={adding} onClose={() => (adding.value = null)} />}
+      {action.value && (
+        <ActionDialog
+          partner={partner}
+          base={base}
+          of={action.value}
+          onClose={() => (action.value = null)}
+          onDone={() => deselect(action.peek()?.on)}
+        />
+      )}
+    </div>
+  );
+}

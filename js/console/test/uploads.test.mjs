@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { load } from "./bundle.mjs";
+import { FakeClock, settle } from "./fakes.mjs";
+
+/** A queue whose requests the test answers. */
+async function queue() {
+  const { UploadQueue } = await load("documents/queue.ts");
+  const clock = new FakeClock();
+  const sent = [];
+  const send = (source, onProgress, signal) => new Promise((answer) => sent.push({ source, onProgress, signal, answer }));
+  const uploads = new UploadQueue({ send, clock });
+  const states = () => Object.fromEntries(uploads.uploads.value.map(({ source, state }) => [source, state.value.name]));
+  return { uploads, clock, sent, states };
+}
+
+const created = (document, duplicates = []) => ({ kind: "created", document, duplicates });
+const problem = { status: 503, message: "busy" };
+
+test("three uploads are sent at a time, with their progress", async () => {
+  const { uploads, sent, states } = await queue();
+  uploads.add(["a", "b", "c", "d"]);
+  assert.deepEqual(states(), { a: "sending", b: "sending", c: "sending", d: "queued" });
+  assert.equal(uploads.isActive.value, true);
+  sent[0].onProgress(0.5);
+  assert.equal(uploads.uploads.value[0].state.value.share, 0.5);
+  sent[0].onProgress(0.505);
+  assert.equal(uploads.uploads.value[0].state.value.share, 0.5, "less than a percent is no news");
+  sent[1].answer(created("2", ["1"]));
+  await settle();
+  assert.deepEqual(states(), { a: "sending", b: "done", c: "sending", d: "sending" });
+  assert.deepEqual(uploads.uploads.value[1].state.value.duplicates, ["1"]);
+  for (const { answer } of sent) answer(created("x"));
+  await settle();
+  assert.equal(uploads.isActive.value, false);
+  assert.deepEqual(uploads.counts.value, { queued: 0, sending: 0, waiting: 0, done: 4, failed: 0 });
+  uploads.dismiss();
+  assert.deepEqual(uploads.uploads.value, []);
+});
+
+test("all uploads wait as long as a busy server asks for", async () => {
+  const { uploads, clock, sent, states } = await queue();
+  uploads.add(["a", "b", "c", "d"]);
+  sent[0].answer({ kind: "busy", waitMs: 7_000, problem });
+  sent[1].answer(created("2"));
+  await settle();
+  assert.deepEqual(states(), { a: "waiting", b: "done", c: "sending", d: "queued" });
+  await clock.advance(6_999);
+  assert.equal(sent.length, 3);
+  await clock.advance(1);
+  assert.deepEqual(states(), { a: "sending", b: "done", c: "sending", d: "sending" });
+});
+
+test("a server that stays busy is asked less and less often, and given up in the end", async () => {
+  const { uploads, clock, sent, states } = await queue();
+  uploads.add(["a"]);
+  const waits = [];
+  for (let attempt = 1; attempt <= 8; attempt += 1) {
+    sent.at(-1).answer({ kind: "busy", waitMs: null, problem });
+    const [count, before] = [sent.length, clock.time];
+    await settle();
+    while (attempt < 8 && sent.length === count) await clock.advance(1_000);
+    waits.push(clock.time - before);
+  }
+  assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 0]);
+  assert.deepEqual(states(), { a: "failed" });
+  uploads.retry();
+  assert.deepEqual(states(), { a: "sending" });
+});
+
+test("what failed is kept until it is sent again or dismissed", async () => {
+  const { uploads, sent, states } = await queue();
+  uploads.add(["a", "b"]);
+  sent[0].answer({ kind: "failed", problem: { status: 413, message: "too large" } });
+  sent[1].answer({ kind: "failed", problem: { status: 0, message: "unreachable" } });
+  await settle();
+  uploads.cancel();
+  assert.deepEqual(states(), { a: "failed", b: "failed" });
+  uploads.retry(uploads.uploads.value[1].id);
+  assert.deepEqual(states(), { a: "failed", b: "sending" });
+  uploads.remove(uploads.uploads.value[0].id);
+  assert.deepEqual(states(), { b: "sending" });
+});
+
+test("cancelling aborts what is sent and forgets what waits", async () => {
+  const { uploads, sent, states } = await queue();
+  uploads.add(["a", "b", "c", "d", "e"]);
+  sent[0].answer(created("1"));
+  await settle();
+  uploads.cancel();
+  assert.deepEqual(states(), { a: "done" });
+  assert.deepEqual(sent.slice(1).map(({ signal }) => signal.aborted), [true, true, true]);
+  sent[1].answer({ kind: "failed", problem });
+  await settle();
+  assert.deepEqual(states(), { a: "done" });
+  assert.equal(sent.length, 4);
+});
+
+test("uploads wait for the next sign-in when the session has ended", async () => {
+  const { uploads, clock, sent, states } = await queue();
+  uploads.add(["a", "b", "c", "d"]);
+  sent[0].answer({ kind: "signed-out" });
+  sent[1].answer(created("2"));
+  await clock.advance(100_000);
+  assert.deepEqual(states(), { a: "waiting", b: "done", c: "sending", d: "queued" });
+  uploads.resume();
+  assert.deepEqual(states(), { a: "sending", b: "done", c: "sending", d: "sending" });
+});
+
+const answer = (status, body, headers) => ({ ...body, response: new Response(null, { status, headers }) });
+const targetsOf = (count) => Array.from({ length: count }, (_, place) => ({ id: String(place + 1), name: `Document ${place + 1}` }));
+const reasonsOf = (bulk) => bulk.failures.value.map(({ name, problem }) => `${name}: ${problem.message}`);
+
+test("an action that the API takes for one document runs four at a time, waits for the server, and keeps what failed", async () => {
+  const { Bulk, oneByOne } = await load("documents/bulk.ts");
+  const clock = new FakeClock();
+  const asked = [];
+  const change = oneByOne((id) => new Promise((answer) => asked.push({ id, answer })));
+  const bulk = new Bulk("Rewriting", "Rewritten", targetsOf(6), change, clock);
+  const running = bulk.run();
+  await settle();
+  assert.deepEqual(asked.map(({ id }) => id), ["1", "2", "3", "4"]);
+  asked[0].answer(answer(200, { data: { status: "queued" } }));
+  asked[1].answer(answer(409, { error: { detail: "The document is being deleted", code: "conflict" } }));
+  asked[2].answer(answer(429, { error: { detail: "slow down" } }, { "retry-after": "3" }));
+  await settle();
+  assert.deepEqual(asked.slice(4).map(({ id }) => id), ["5", "6"]);
+  assert.equal(bulk.done.value, 1);
+  assert.deepEqual(reasonsOf(bulk), ["Document 2: The document is being deleted"]);
+  await clock.advance(3_000);
+  assert.equal(asked[6].id, "3");
+  for (const one of asked) one.answer(answer(200));
+  await running;
+  assert.equal(bulk.done.value, 5);
+  assert.equal(bulk.isRunning.value, false);
+});
+
+test("an action that the API takes for many documents has 100 a request, and names those that were skipped or not reached", async () => {
+  const { Bulk, inBatches } = await load("documents/bulk.ts");
+  const asked = [];
+  const bulk = new Bulk("Moving", "Moved", targetsOf(250), inBatches((ids) => new Promise((answer) => asked.push({ ids, answer }))), new FakeClock());
+  const running = bulk.run();
+  await settle();
+  assert.deepEqual(asked.map(({ ids }) => ids.length), [100]);
+  const results = asked[0].ids.map((id) => ({ document_id: id, status: id === "7" ? "skipped" : "moved", reason: id === "7" ? "The document is being deleted" : null }));
+  asked[0].answer(answer(200, { data: { done: 99, skipped: 1, results } }));
+  await settle();
+  assert.equal(bulk.done.value, 99);
+  assert.deepEqual(reasonsOf(bulk), ["Document 7: The document is being deleted"]);
+  asked[1].answer(answer(500, { error: { detail: "broken" } }));
+  await settle();
+  assert.deepEqual([asked[2].ids.length, bulk.failures.value.length], [50, 101]);
+  asked[2].answer(answer(200, { data: { done: 50, skipped: 0, results: [] } }));
+  await running;
+  assert.equal(bulk.done.value, 149);
+});
+
+test("an action stops while everything would fail, and goes on with what is left", async () => {
+  const { Bulk, inBatches } = await load("documents/bulk.ts");
+  const asked = [];
+  const change = inBatches((ids) => new Promise((answer) => asked.push({ ids, answer })));
+  const bulk = new Bulk("Moving", "Moved", targetsOf(250), change, new FakeClock());
+  const stopped = bulk.run();
+  await settle();
+  asked[0].answer(answer(200, { data: { done: 100, skipped: 0, results: [] } }));
+  await settle();
+  asked[1].answer(answer(401, { error: { detail: "The session has ended" } }));
+  await stopped;
+  assert.deepEqual([asked.length, bulk.done.value, bulk.failures.value.length, bulk.isRunning.value], [2, 100, 0, false]);
+  assert.equal(bulk.stopped.value.message, "The session has ended");
+  const again = bulk.run();
+  await settle();
+  assert.equal(bulk.stopped.value, null);
+  assert.deepEqual([asked[2].ids[0], asked[2].ids.length], ["101", 100]);
+  asked[2].answer(answer(200, { data: { done: 100, skipped: 0, results: [] } }));
+  await settle();
+  asked[3].answer(answer(200, { data: { done: 50, skipped: 0, results: [] } }));
+  await again;
+  assert.deepEqual([bulk.done.value, bulk.stopped.value], [250, null]);
+});
+
+test("a cancelled action sends nothing more", async () => {
+  const { Bulk, oneByOne } = await load("documents/bulk.ts");
+  const asked = [];
+  const bulk = new Bulk("Rewriting", "Rewritten", targetsOf(6), oneByOne((id) => new Promise((answer) => asked.push({ id, answer }))), new FakeClock());
+  const running = bulk.run();
+  await settle();
+  bulk.cancel();
+  for (const one of asked) one.answer(answer(200));
+  await running;
+  assert.deepEqual([asked.length, bulk.done.value, bulk.failures.value.length], [4, 4, 0]);
+});
