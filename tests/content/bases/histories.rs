@@ -723,7 +723,7 @@ impl History {
         let sql = "SELECT d.name, d.digitizing, d.rewriting, d.embedding, d.needed_characters, d.needed_tokens, d.needed_cost, \
                    c.characters AS own_characters FROM knowledge_documents d \
                    LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'digitized' \
-                   WHERE d.digitizing = 'blocked' OR d.rewriting = 'blocked' OR d.embedding = 'blocked'";
+                   WHERE d.deletion_requested_at IS NULL AND 'blocked' IN (d.digitizing, d.rewriting, d.embedding)";
         self.store.db().fetch_all(sql).await.unwrap()
     }
 
