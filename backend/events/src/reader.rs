@@ -11,7 +11,7 @@ use std::{
 };
 
 use colloquy_store::StoreError;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     Events,
@@ -19,13 +19,15 @@ use crate::{
     store::{self, Change},
 };
 
-/// How often changes are read.
+/// How often changes are read that other nodes may have written.
 const EVERY: Duration = Duration::from_millis(250);
+/// The pause before what this node has written is read, so that many transactions are read together.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Changes that are read and published together.
 const PAGE: i64 = 200;
 /// Published changes above `complete` beyond which they are not read again before `complete` rises. A transaction that stays open for long would
-/// otherwise have all of them read four times a second.
-const REREAD: usize = 1_000;
+/// otherwise have all of them read with each reading.
+const REREAD: usize = 250;
 /// Published changes above `complete` whose numbers are remembered while a transaction stays open. Beyond, streams are told to read everything again
 /// when `complete` rises.
 const REMEMBERED: usize = 10_000;
@@ -37,11 +39,15 @@ pub(crate) async fn run(events: Events) {
         loop {
             events.hub.watched().await;
             let mut reader = Reader::default();
+            let mut writes = events.store.writes();
             while events.hub.is_watched() {
+                writes.mark_unchanged();
                 if let Err(error) = reader.read(&events).await {
                     events.store.complain("reading changes", &error);
                 }
-                sleep(EVERY).await;
+                sleep(PAUSE).await;
+                // Whatever of it ends, it is time to read: the store lives for as long as the reader.
+                let _ = timeout(EVERY, writes.changed()).await;
             }
             events.hub.pause();
         }

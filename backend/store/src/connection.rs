@@ -23,7 +23,7 @@ use sqlx_sqlite::{
     Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqliteSynchronous,
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     DbRow, Dialect, Executor, Statement, StoreError, Value,
@@ -46,6 +46,21 @@ const WAL_PAGES: &str = "8192";
 pub(super) struct Pool {
     driver: Arc<dyn Pooled>,
     pub(super) database: OpenDatabase,
+    pub(super) writes: Writes,
+}
+
+/// Counts what this process has written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Writes(watch::Sender<u64>);
+
+impl Writes {
+    pub(super) fn count(&self) {
+        self.0.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
 }
 
 trait Pooled: fmt::Debug + Send + Sync {
@@ -112,6 +127,7 @@ impl Pool {
         Ok(Self {
             driver: Arc::new(driver),
             database: OpenDatabase { place, dialect },
+            writes: Writes::default(),
         })
     }
 
@@ -165,6 +181,7 @@ impl Pool {
             Ok(Connection {
                 held: Box::new(held),
                 database: self.database.clone(),
+                writes: self.writes.clone(),
                 trusted: true,
             })
         }
@@ -206,6 +223,7 @@ fn pool_options<DB: Database>(most: u32, wait: Duration) -> PoolOptions<DB> {
 pub(super) struct Connection {
     held: Box<dyn Held>,
     database: OpenDatabase,
+    writes: Writes,
     /// Whether everything that was asked of it came to an end.
     pub(super) trusted: bool,
 }
@@ -346,6 +364,7 @@ impl Connection {
         // A refusal is no end either: the transaction is still there.
         if committed.is_ok() {
             self.trusted = true;
+            self.writes.count();
         }
         committed.map_err(|error| self.failed(error))
     }
@@ -394,7 +413,11 @@ impl Db {
     fn run(&self, statement: Statement) -> BoxFuture<'_, Result<u64, StoreError>> {
         async move {
             let mut connection = self.pool.acquire().await?;
-            connection.execute(statement, self.limit).await
+            let changed = connection.execute(statement, self.limit).await?;
+            if changed > 0 {
+                self.pool.writes.count();
+            }
+            Ok(changed)
         }
         .boxed()
     }
@@ -422,16 +445,26 @@ impl Executor for Db {
 
     fn fetch_rows(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<DbRow>, StoreError>> {
         async move {
+            let writes = statement.writes();
             let mut connection = self.pool.acquire().await?;
-            connection.fetch_rows(statement, self.limit).await
+            let rows = connection.fetch_rows(statement, self.limit).await?;
+            if writes && !rows.is_empty() {
+                self.pool.writes.count();
+            }
+            Ok(rows)
         }
         .boxed()
     }
 
     fn fetch_row(&self, statement: Statement) -> BoxFuture<'_, Result<Option<DbRow>, StoreError>> {
         async move {
+            let writes = statement.writes();
             let mut connection = self.pool.acquire().await?;
-            connection.fetch_row(statement, self.limit).await
+            let row = connection.fetch_row(statement, self.limit).await?;
+            if writes && row.is_some() {
+                self.pool.writes.count();
+            }
+            Ok(row)
         }
         .boxed()
     }

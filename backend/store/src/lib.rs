@@ -25,7 +25,7 @@ use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use sqlx::Error as SqlxError;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
 
@@ -219,6 +219,13 @@ impl Store {
     /// Says in the log that work in the background failed; not more than twice a minute for each sort.
     pub fn complain(&self, what: &'static str, error: &impl Display) {
         self.complaints.note(what, error);
+    }
+
+    /// Tells of what this process writes: the value rises after each commit, and after each single statement that changed rows. It may rise where
+    /// nothing was written, as after a `WITH` that only reads.
+    #[must_use]
+    pub fn writes(&self) -> watch::Receiver<u64> {
+        self.db.pool.writes.subscribe()
     }
 
     /// Whether what one connection stores is there for another one.

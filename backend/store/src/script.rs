@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     DbRow, Dialect, Executor, Store, StoreError, Transaction,
-    connection::{STATEMENT_LIMIT, within},
+    connection::{STATEMENT_LIMIT, Writes, within},
     error::OpenDatabase,
     statement,
 };
@@ -202,6 +202,7 @@ impl Writer {
             connection,
             home,
             database,
+            writes: &self.store.db.pool.writes,
             _turn: turn,
         };
         Ok((BatchTransaction(own), found))
@@ -218,6 +219,7 @@ enum Connection<'a> {
         connection: SqliteConnection,
         home: &'a mut Option<SqliteConnection>,
         database: &'a OpenDatabase,
+        writes: &'a Writes,
         /// Ends after the transaction.
         _turn: Option<OwnedSemaphorePermit>,
     },
@@ -239,11 +241,13 @@ impl BatchTransaction<'_> {
                 mut connection,
                 home,
                 database,
+                writes,
                 _turn,
             } => {
                 let written = trip.run_together(&mut connection, rows).await;
                 written.map_err(|error| StoreError::at(database, error))?;
                 *home = Some(connection);
+                writes.count();
                 Ok(())
             }
             Connection::Pooled(transaction) => {

@@ -17,6 +17,14 @@ pub struct Statement {
     pub(crate) values: Vec<Value>,
 }
 
+impl Statement {
+    /// Returns true unless it only reads, which begins with `SELECT`.
+    pub(crate) fn writes(&self) -> bool {
+        let verb = self.sql.trim_start().get(..6);
+        !verb.is_some_and(|verb| verb.eq_ignore_ascii_case("select"))
+    }
+}
+
 /// A statement with values.
 pub fn statement(
     sql: impl Into<Cow<'static, str>>,

@@ -177,3 +177,57 @@ on_each_database!(a_transaction_waits_for_the_one_before_it, |database| {
     let (_transaction, read, _) = take(&mut writer, &["a"], &[]).await;
     assert_eq!(read[0].amount, Some(200));
 });
+
+on_each_database!(what_is_written_is_told, |database| {
+    let store = database.config().open().await.unwrap();
+    let mut writer = writer(&store).await;
+    let mut writes = store.writes();
+    let mut is_told = || {
+        let changed = writes.has_changed().unwrap();
+        writes.mark_unchanged();
+        changed
+    };
+    is_told();
+    let db = store.db();
+    for (sql, expected) in [
+        ("INSERT INTO scratch VALUES ('a', NULL, 1)", true),
+        ("UPDATE scratch SET amount = 2 WHERE id = 'none'", false),
+        ("DELETE FROM scratch WHERE id = 'none'", false),
+    ] {
+        db.execute(sql).await.unwrap();
+        assert_eq!(is_told(), expected, "{sql}");
+    }
+    for (sql, expected) in [
+        (" select id FROM scratch", false),
+        ("SELECT id FROM scratch WHERE id = 'none'", false),
+        (
+            "UPDATE scratch SET amount = 2 WHERE id = 'none' RETURNING id",
+            false,
+        ),
+        ("UPDATE scratch SET amount = 2 RETURNING id", true),
+    ] {
+        let _: Vec<Id> = db.fetch_all(sql).await.unwrap();
+        assert_eq!(is_told(), expected, "{sql}");
+        let _: Option<Id> = db.fetch_one(sql).await.unwrap();
+        assert_eq!(is_told(), expected, "{sql}");
+    }
+
+    const CHANGE: &str = "UPDATE scratch SET amount = 3";
+    let transaction = store.begin().await.unwrap();
+    transaction.execute(CHANGE).await.unwrap();
+    assert!(!is_told(), "it is not committed");
+    drop(transaction);
+    let transaction = store.begin().await.unwrap();
+    transaction.execute(CHANGE).await.unwrap();
+    assert!(!is_told(), "the one before was rolled back");
+    transaction.commit().await.unwrap();
+    assert!(is_told());
+
+    let (transaction, _, removed) = take(&mut writer, &[], &["a"]).await;
+    assert_eq!(removed, ["a"]);
+    assert!(!is_told(), "it is not committed");
+    drop(transaction);
+    let (transaction, _, _) = take(&mut writer, &[], &[]).await;
+    assert!(put(transaction, &[row("b", None, None)], &[]).await);
+    assert!(is_told());
+});
