@@ -13,9 +13,7 @@ use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, Answer, TestAppBuilder, send},
     client::go_forward,
-    eventually,
     sounds::{converted, wav},
-    until,
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::{Method, multipart::Form};

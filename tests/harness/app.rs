@@ -13,7 +13,7 @@ use colloquy::{
 };
 use futures_util::{FutureExt as _, future::BoxFuture, stream};
 use reqwest::{Body, Method, RequestBuilder, header::CONTENT_TYPE, multipart::Part};
-use support::clock::manual;
+use support::{clock::manual, news};
 pub use test_routes::{ADMIN_KEY, Answer, TestPartner, TestQuota, quick};
 use test_routes::{Answers, TestBody, TestClient, TestWork, binary, settings};
 use tokio::task::JoinHandle;
@@ -90,7 +90,7 @@ impl TestAppBuilder {
     /// Migrates the database and gives the parts of a server that has joined as a node; nothing runs.
     pub async fn idle(self) -> App {
         server::install_tls_provider();
-        let store = self.config.store.open().await.expect("a database");
+        let store = news::follow(self.config.store.open().await.expect("a database"));
         store.migrate().await.expect("the migrations run");
         let providers = self
             .providers

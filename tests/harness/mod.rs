@@ -19,7 +19,9 @@ pub mod sounds;
 pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
-pub use support::{TestDatabase, by_length, database, eventually, patience, slowness, until};
+pub use support::{
+    TestDatabase, by_length, database, elsewhere, eventually, news, patience, slowness, until,
+};
 pub use test_routes::{doubles, receiver, upstream, vectorstores};
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a started [`TestApp`].

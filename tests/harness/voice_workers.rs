@@ -17,6 +17,7 @@ use axum::{
 };
 use colloquy::{Config, config::Secret};
 use serde_json::{Value, json};
+use support::news;
 use tokio::{net::TcpListener, task::JoinSet};
 
 /// The keys that it takes: the one of [`VoiceWorkers::offer`], and what is left of it in the settings of a process.
@@ -139,9 +140,14 @@ async fn guard(State(work): Shared, request: Request, next: Next) -> Response {
             .is_some_and(|(failing, _)| *failing == method);
         fails.then(|| work.failures.pop_front()).flatten()
     };
+    news::tell();
     match failure {
         Some((_, status)) => StatusCode::from_u16(status).unwrap().into_response(),
-        None => next.run(request).await,
+        None => {
+            let response = next.run(request).await;
+            news::tell();
+            response
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use colloquy::{
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::TestPartner,
-    eventually,
+    elsewhere::eventually,
     process::Server,
     receiver::{Receiver, Reply},
 };

@@ -7,11 +7,10 @@ use harness::{
     TestApp,
     app::{ADMIN_KEY, send},
     database::OwnPostgres,
-    eventually,
+    elsewhere::{eventually, until},
     lost_commits::LostCommits,
     process::Server,
     sounds::wav,
-    until,
     upstream::{Api, Script, Upstream},
     voice_workers::VoiceWorkers,
 };

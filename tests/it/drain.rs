@@ -19,7 +19,8 @@ use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
     client::{FromServer, NativeClient, Socket},
-    eventually, patience,
+    elsewhere::eventually,
+    patience,
     process::Server,
     upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
 };

@@ -12,7 +12,8 @@ use std::{
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
-    eventually, patience,
+    elsewhere::eventually,
+    patience,
 };
 use reqwest::Method;
 use serde_json::{Value, json};

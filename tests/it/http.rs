@@ -12,6 +12,7 @@ use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
     disk::SmallDisk,
+    elsewhere::eventually,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ async fn every_route_asks_for_a_key() {
 #[tokio::test]
 async fn samples_of_metrics_are_put_together_though_nobody_reads_them() {
     let app = app().await;
-    harness::eventually("samples are put together", async || {
+    eventually("samples are put together", async || {
         // To read them puts them together, too, and does not count.
         let metrics = send(app.request(Method::GET, "/metrics")).await.text;
         let counted = metrics

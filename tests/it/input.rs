@@ -11,7 +11,8 @@ use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
     client::now,
-    eventually, patience,
+    elsewhere::eventually,
+    patience,
     process::Server,
     upstream::Upstream,
 };

@@ -10,7 +10,8 @@ use harness::{
     TestDatabase,
     app::{ADMIN_KEY, send},
     client::NativeClient,
-    eventually, patience,
+    elsewhere::eventually,
+    patience,
     process::Server,
     upstream::{Api, Fault, Script, Upstream},
 };

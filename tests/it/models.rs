@@ -9,7 +9,8 @@ use std::{
 };
 
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase,
+    elsewhere::eventually,
     process::{self, Server},
 };
 

@@ -13,7 +13,8 @@ use std::{
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, send},
-    eventually, patience,
+    elsewhere::eventually,
+    patience,
     process::{Server, command, run, run_ok},
 };
 use reqwest::Method;

@@ -17,7 +17,9 @@ use colloquy::{
     speech::OggError,
 };
 use harness::{
-    TestDatabase, eventually, patience,
+    TestDatabase,
+    elsewhere::eventually,
+    patience,
     process::{Server, binary},
 };
 use tokio::time::Instant;

@@ -9,7 +9,7 @@ use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
 use harness::{
     TestDatabase,
     app::send,
-    eventually,
+    elsewhere::eventually,
     process::Server,
     upstream::{Api, Fault, INPUT_TOKENS, Script, Upstream},
 };

@@ -2,7 +2,7 @@
 
 use colloquy::clock::{Clock as _, SystemClock};
 use futures_util::future::join_all;
-use harness::{TestDatabase, app::streamed, patience};
+use harness::{TestDatabase, app::streamed, elsewhere::until, patience};
 
 use super::*;
 

@@ -1,7 +1,8 @@
 //! Budgets of bases whose process is killed. What else they do is tested in `colloquy-bases`.
 
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase,
+    elsewhere::eventually,
     upstream::{Api, Fault, Script, Upstream},
 };
 

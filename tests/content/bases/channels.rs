@@ -1,6 +1,6 @@
 //! Folders that follow channels, in processes that are killed. What else they do is tested in `colloquy-bases`.
 
-use harness::{TestDatabase, eventually};
+use harness::{TestDatabase, elsewhere::eventually};
 use test_routes::videos::Platform;
 
 use super::*;

@@ -1,7 +1,8 @@
 //! Processes that are killed between, and in the middle of, the stages of the work on documents.
 
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase,
+    elsewhere::{eventually, until},
     upstream::{Api, Script, Upstream},
 };
 

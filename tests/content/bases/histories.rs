@@ -14,11 +14,15 @@ use colloquy::{clock::ManualClock, store::Store};
 use harness::{
     TestDatabase,
     app::{ADMIN_KEY, client},
-    by_length,
+    by_length, news,
     upstream::{Api, Fault, Script, Upstream},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use tokio::{runtime, task::JoinHandle, time::Instant};
+use tokio::{
+    runtime,
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
 
 use super::{
     usage::{self, Amounts, EMBEDDING_USD, Row},
@@ -399,10 +403,9 @@ impl History {
             "rewrite {}: {}",
             self.documents[at].number, queued.status
         ));
-        let until = Instant::now() + Duration::from_millis(500);
-        while !self.is_asked(&self.markers[&id]) && Instant::now() < until {
-            sleep(Duration::from_millis(5)).await;
-        }
+        // Perhaps it is not asked.
+        let asked = news::some(|| self.is_asked(&self.markers[&id]).then_some(()));
+        let _ = timeout(Duration::from_millis(500), asked).await;
         self.write_to(at, "digitized").await;
         self.settled().await;
     }
@@ -562,12 +565,8 @@ impl History {
         let waits = self.random.random_range(0..80);
         // Often in the midst of a request.
         if self.random.random_bool(0.7) {
-            for _ in 0..40 {
-                if self.upstream.all_requests() > before {
-                    break;
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
+            let asked = news::some(|| (self.upstream.all_requests() > before).then_some(()));
+            let _ = timeout(Duration::from_millis(200), asked).await;
         }
         sleep(Duration::from_millis(waits / 4)).await;
         let process = self.process.take().unwrap();

@@ -1,7 +1,7 @@
 //! The memory of lists of documents that are sent while they are read.
 
 use colloquy::http::memory::Share;
-use harness::TestDatabase;
+use harness::{TestDatabase, elsewhere::eventually};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},

@@ -1,6 +1,6 @@
 //! Answers with many documents, which are sent while they are read.
 
-use harness::TestDatabase;
+use harness::{TestDatabase, elsewhere::eventually};
 use test_routes::bases::{DOCUMENTS, add_many};
 
 use super::*;

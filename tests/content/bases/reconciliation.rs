@@ -9,7 +9,8 @@ use colloquy::store::Store;
 use harness::{
     TestDatabase,
     app::ADMIN_KEY,
-    eventually, patience,
+    elsewhere::eventually,
+    news, patience,
     upstream::{Api, INPUT_TOKENS, Script, Upstream, output_tokens},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -135,13 +136,9 @@ impl Killed {
             Moment::Embedding => Api::Embeddings,
         };
         let enough = self.upstream.requests(api).len() + requests;
-        let come = async {
-            while self.upstream.requests(api).len() < enough {
-                sleep(Duration::from_millis(2)).await;
-            }
-        };
+        let have_come = || (self.upstream.requests(api).len() >= enough).then_some(());
         // Perhaps there is nothing of the kind left to be done.
-        let _ = tokio::time::timeout(patience(PATIENCE), come).await;
+        let _ = tokio::time::timeout(patience(PATIENCE), news::some(have_come)).await;
     }
 
     /// Waits until each document is ready; what failed since its process was killed is asked for again.

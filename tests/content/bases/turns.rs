@@ -8,7 +8,7 @@ use colloquy::{
     clock::ManualClock,
     providers::{Embedder, EmbeddingRequest, Embeddings, ProviderError, Providers},
 };
-use harness::{TestAppBuilder, TestDatabase, doubles::Doubles};
+use harness::{TestAppBuilder, TestDatabase, doubles::Doubles, news};
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -91,6 +91,7 @@ impl Embedder for Gate {
         };
         let vectors = request.texts.iter().map(vector).collect();
         self.asked.lock().unwrap().push(request.texts);
+        news::tell();
         self.permits.acquire().await.unwrap().forget();
         if let Some((clock, lasts)) = &self.clock {
             clock.advance(*lasts);

@@ -1,7 +1,7 @@
 //! What recordings cost the server, in memory of the real process.
 
 use futures_util::future::join_all;
-use harness::{app::streamed, patience, process::Server};
+use harness::{app::streamed, elsewhere::until, patience, process::Server};
 
 use super::*;
 

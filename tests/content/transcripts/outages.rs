@@ -1,6 +1,6 @@
 //! Outages: transcripts and analyses that were accepted come through them, and nobody is told anything but "later".
 
-use harness::{disk::SmallDisk, process::Server};
+use harness::{disk::SmallDisk, elsewhere::until, process::Server};
 
 use super::{
     bounds::{post, read_ended},

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use harness::{by_length, process::Server};
+use harness::{by_length, elsewhere::eventually, process::Server};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Outages: voices that were accepted come through them with the samples that they would have had.
 
 use colloquy::server;
-use harness::{app::quick, disk::SmallDisk, process::Server};
+use harness::{app::quick, disk::SmallDisk, elsewhere::eventually, process::Server};
 
 use super::{crashes::processed_by, *};
 

@@ -242,7 +242,7 @@ async fn a_call_back_saves_the_waiting() {
     .await;
     worker.set_state(None);
     let before = worker.asked().len();
-    sleep(patience(Duration::from_secs(1))).await;
+    app.run_due_jobs().await;
     assert_eq!(worker.asked().len(), before, "nobody asks");
     let call_back = async || {
         let response = app.request(Method::POST, place).send().await.unwrap();

@@ -2,7 +2,10 @@
 
 use colloquy::calls::room::CallOrigin;
 use colloquy_protocol::{ClientMessage, CloseCode, ServerMessage};
-use harness::client::{FromServer, Refused, Socket};
+use harness::{
+    client::{FromServer, Refused, Socket},
+    elsewhere::eventually,
+};
 
 use super::*;
 

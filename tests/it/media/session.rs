@@ -4,10 +4,7 @@ mod endings;
 
 use colloquy::calls;
 use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, SessionState};
-use harness::{
-    client::{Check, ClientOptions, Conditions, FromServer, Refused, Socket},
-    eventually,
-};
+use harness::client::{Check, ClientOptions, Conditions, FromServer, Refused, Socket};
 use sqlx::{Connection as _, Executor as _};
 use sqlx_sqlite::SqliteConnection;
 

@@ -5,7 +5,7 @@ use colloquy_protocol::{AgentState, ByeReason, ClientMessage, MAX_TEXT_CHARS, Se
 use harness::{
     app::send,
     client::{Between, ClientOptions},
-    eventually,
+    elsewhere::eventually,
 };
 use reqwest::Method;
 

@@ -1,7 +1,7 @@
 //! What becomes known of the visitor, and is told to the page.
 
 use colloquy_protocol::{AgentState, ClientMessage};
-use harness::upstream::Fault;
+use harness::{elsewhere::eventually, upstream::Fault};
 
 use super::*;
 
@@ -94,7 +94,7 @@ async fn a_question_about_the_visitor_gives_way_to_the_next_turn() {
     let client = NativeClient::connect_with(&made.url, listening()).await;
     let client = client.unwrap();
     typed(&client, "My name is Ada.").await;
-    harness::eventually("the first question", async || {
+    eventually("the first question", async || {
         stage.upstream.requests(Api::Responses).len() == 1
     })
     .await;
@@ -145,7 +145,7 @@ async fn a_character_says_what_it_wants_to_know() {
         .upstream
         .script(Api::Responses, Script::fault(Fault::Status(400)));
     typed(&client, "She does not eat.").await;
-    harness::eventually("it was asked and asked again", async || {
+    eventually("it was asked and asked again", async || {
         stage.upstream.requests(Api::Responses).len() == 3
     })
     .await;

@@ -21,7 +21,7 @@ use colloquy::{
     speech::decode_ogg,
 };
 use futures_util::stream;
-use harness::{client::go_forward, doubles::Doubles, eventually, patience, upstream::Script};
+use harness::{client::go_forward, doubles::Doubles, eventually, news, patience, upstream::Script};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -399,6 +399,7 @@ impl Transcriber for Slow {
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         if utterance.samples.len() >= 6_400 {
             self.waiting.fetch_add(1, Ordering::SeqCst);
+            news::tell();
             self.go.cancelled().await;
         }
         Ok("hello".to_owned())

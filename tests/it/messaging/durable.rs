@@ -7,7 +7,7 @@ use std::{
 
 use harness::{
     app::{ADMIN_KEY, client},
-    eventually,
+    elsewhere::eventually,
     process::{command, run_ok},
     upstream::{Fault, Script},
 };

@@ -4,7 +4,12 @@ use std::io::Cursor;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{jobs, messaging::Complete};
-use harness::{app::send, eventually, process::Server, upstream::Script};
+use harness::{
+    app::send,
+    elsewhere::{eventually, until},
+    process::Server,
+    upstream::Script,
+};
 use ogg::{PacketReader, PacketWriteEndInfo, PacketWriter};
 use reqwest::Method;
 
@@ -131,7 +136,7 @@ async fn a_server_outlives_what_its_decoder_does_not() {
         let request = server.request(&acme.key, Method::POST, PATH);
         let accepted = send(request.json(&spoken(file))).await.expect(200);
         let path = accepted["id"].as_str().unwrap().to_owned();
-        harness::until("it ends", is_over, async || {
+        until("it ends", is_over, async || {
             server.get(&acme.key, &path).await
         })
         .await

@@ -20,7 +20,7 @@ use axum::{
 use futures_util::{StreamExt as _, stream};
 use harness::{
     disk::SmallDisk,
-    eventually,
+    elsewhere::eventually,
     process::{BECOME_NOBODY, binary},
 };
 use tempfile::TempDir;

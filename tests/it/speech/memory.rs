@@ -1,6 +1,6 @@
 //! The memory of sounds that the server holds until they are sent.
 
-use harness::{app::ADMIN_KEY, eventually};
+use harness::{app::ADMIN_KEY, elsewhere::eventually};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},

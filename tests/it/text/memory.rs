@@ -1,7 +1,7 @@
 //! The memory of stored responses that are read, and gone on from.
 
 use colloquy::http::memory::Share;
-use harness::eventually;
+use harness::elsewhere::eventually;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},

@@ -6,7 +6,7 @@ use colloquy_accounts::{Accounts, Directory, ledger, partners::PartnerDependent}
 use colloquy_base::clock::Clock;
 use colloquy_config::{Config, Secret};
 use colloquy_kernel::{Base, Kernel, node::DataFolder};
-use support::TestDatabase;
+use support::{TestDatabase, news};
 
 use crate::ADMIN_KEY;
 
@@ -23,7 +23,7 @@ impl TestNode {
         clock: Arc<dyn Clock>,
         dependents: impl FnOnce(&Base) -> Vec<Arc<dyn PartnerDependent>>,
     ) -> Self {
-        let store = config.store.open().await.expect("a database");
+        let store = news::follow(config.store.open().await.expect("a database"));
         let folder = DataFolder::claim(&config.store, &*clock);
         let folder = folder.await.expect("the data folder");
         let base = Base::new(config, store, clock);

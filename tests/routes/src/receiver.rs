@@ -19,7 +19,7 @@ use axum_server::{Handle, tls_rustls::RustlsConfig};
 use colloquy_config::Config;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
-use support::{eventually, patience};
+use support::{eventually, news};
 use tempfile::TempDir;
 
 /// How the receiver answers one request.
@@ -158,12 +158,6 @@ impl Receiver {
         .await;
         self.received()
     }
-
-    /// Makes sure that no further request comes for a while.
-    pub async fn stays_at(&self, count: usize) {
-        tokio::time::sleep(patience(Duration::from_millis(300))).await;
-        assert_eq!(self.received().len(), count, "requests at the receiver");
-    }
 }
 
 impl Drop for Receiver {
@@ -189,6 +183,7 @@ async fn receive(
         body: String::from_utf8(body.to_vec()).unwrap(),
         at: Instant::now(),
     });
+    news::tell();
     if stalls {
         return std::future::pending().await;
     }

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context as _;
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Multipart, State},
@@ -29,7 +30,13 @@ use colloquy_config::{
 use colloquy_providers::ModelApi;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};
+use support::news;
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 use url::Url;
 
 pub use self::{
@@ -280,14 +287,8 @@ impl Upstream {
         nth: usize,
         within: Duration,
     ) -> anyhow::Result<(End, Instant)> {
-        let deadline = Instant::now() + within;
-        loop {
-            if let Some(end) = self.requests(api).get(nth).and_then(|request| request.end) {
-                return Ok(end);
-            }
-            anyhow::ensure!(Instant::now() < deadline, "the request runs on");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let end = news::some(|| self.requests(api).get(nth)?.end);
+        timeout(within, end).await.context("the request runs on")
     }
 }
 
@@ -322,6 +323,7 @@ impl Shared {
             fault: script.fault.clone(),
             output_tokens: output_tokens(&script),
         });
+        news::tell();
         let index = state.requests.len() - 1;
         let gates = state.gates.iter().filter(|(of, _)| *of == api);
         let gates = gates.map(|(_, gate)| Arc::clone(gate)).collect();
@@ -360,6 +362,7 @@ impl Watch {
         if let Some(request) = self.shared.lock().requests.get_mut(self.index) {
             request.pieces += 1;
         }
+        news::tell();
     }
 
     fn answered(&mut self) {
@@ -377,6 +380,7 @@ impl Drop for Watch {
         if let Some(request) = self.shared.lock().requests.get_mut(self.index) {
             request.end = Some((end, Instant::now()));
         }
+        news::tell();
     }
 }
 

@@ -23,6 +23,7 @@ use colloquy_config::{Config, Secret};
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use support::news;
 use tokio::{
     net::TcpListener,
     task::JoinSet,
@@ -313,6 +314,7 @@ async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Re
             operation,
             at: Instant::now(),
         });
+        news::tell();
         let mut queues = contents.failures.iter_mut();
         let queue = queues.find(|(of, queue)| *of == operation && !queue.is_empty());
         let failure = queue.and_then(|(_, queue)| queue.pop_front());
@@ -320,7 +322,7 @@ async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Re
     };
     sleep(delay).await;
     match failure {
-        None => next.run(request).await,
+        None => run(next, request).await,
         Some(Failure::Status(status)) => {
             take(request).await;
             refuse(StatusCode::from_u16(status).unwrap(), "as it was told")
@@ -333,7 +335,7 @@ async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Re
             response
         }
         Some(Failure::Lost) => {
-            next.run(request).await;
+            run(next, request).await;
             broken()
         }
         Some(Failure::Late(after_ms)) => {
@@ -341,12 +343,17 @@ async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Re
             let whole = axum::body::to_bytes(body, usize::MAX).await.unwrap();
             tokio::spawn(async move {
                 sleep(Duration::from_millis(after_ms)).await;
-                next.run(Request::from_parts(parts, Body::from(whole)))
-                    .await
+                run(next, Request::from_parts(parts, Body::from(whole))).await
             });
             broken()
         }
     }
+}
+
+async fn run(next: Next, request: Request) -> Response {
+    let response = next.run(request).await;
+    news::tell();
+    response
 }
 
 /// An answer that breaks off.

@@ -5,8 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 use colloquy_base::clock::ManualClock;
 use colloquy_kernel::{Kernel, jobs};
 use colloquy_store::{Executor as _, Store};
-use support::eventually;
-use tokio::time::sleep;
+use support::{eventually, until};
 
 use crate::TestClient;
 
@@ -94,25 +93,38 @@ impl TestWork {
     /// Waits for the end of the only job of this kind, and moves the manual clock of the test to each of its attempts. Returns how many there were,
     /// and for how long they were waited for.
     pub async fn attempts(&self, kind: &str) -> (u64, Duration) {
-        let db = self.kernel.store.db();
-        let find = async |column: &str, states: &str| {
-            let sql =
-                format!("SELECT {column} FROM work WHERE kind = '{kind}' AND state IN ({states})");
-            db.fetch_count(sql).await.expect("a number")
+        let sql = format!("SELECT state, fence, run_at FROM work WHERE kind = '{kind}'");
+        let read = async || -> OnlyJob {
+            let job = self.store().db().fetch_one(sql.clone()).await;
+            job.expect("a database").expect("a job")
         };
         let mut waited = Duration::ZERO;
-        for _ in 0..3_000 {
-            let attempts = find("fence", "'done', 'failed'").await;
-            if attempts > 0 {
-                return (attempts, waited);
+        loop {
+            let now = self.kernel.clock.now_ms();
+            let is_idle =
+                |job: &OnlyJob| job.is_over() || (job.state == "queued" && job.run_at > now);
+            let job = until("the job waits or is over", is_idle, read).await;
+            if job.is_over() {
+                return (job.fence.unsigned_abs(), waited);
             }
-            let now = self.kernel.clock.now_ms().unsigned_abs();
-            let wait = find("run_at", "'queued'").await.saturating_sub(now);
-            let wait = Duration::from_millis(wait);
+            let wait = Duration::from_millis(job.run_at.abs_diff(now));
             waited += wait;
             self.advance(wait);
-            sleep(Duration::from_millis(5)).await;
         }
-        panic!("it did not end: {kind}");
+    }
+}
+
+/// The only job of its kind.
+#[derive(Debug, sqlx::FromRow)]
+struct OnlyJob {
+    state: String,
+    /// How often it was begun.
+    fence: i64,
+    run_at: i64,
+}
+
+impl OnlyJob {
+    fn is_over(&self) -> bool {
+        matches!(self.state.as_str(), "done" | "failed")
     }
 }

@@ -11,12 +11,14 @@
 pub mod clock;
 pub mod database;
 pub mod earlier;
+pub mod elsewhere;
+pub mod news;
+mod waiting;
 
-use std::{fmt::Debug, time::Duration};
-
-use colloquy_base::clock::runtime_now;
+use std::time::Duration;
 
 pub use database::TestDatabase;
+pub use news::{eventually, until};
 
 /// The first in an ordinary run, the second in a nightly one (`tests/run nightly`), which runs at full length what takes long.
 pub fn by_length<T>(short: T, full: T) -> T {
@@ -36,48 +38,6 @@ pub fn slowness() -> f64 {
 /// Gives how long to wait for what takes the usual time at most on a machine of ordinary speed: [`slowness`] times that.
 pub fn patience(usual: Duration) -> Duration {
     usual.mul_f64(slowness())
-}
-
-/// Waits until something holds, half a minute on a machine of ordinary speed.
-///
-/// # Panics
-/// When it does not hold by then.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    let begun = runtime_now();
-    let patience = patience(Duration::from_secs(30));
-    while begun.elapsed() < patience {
-        if check().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it did not come to pass: {what}");
-}
-
-/// Reads something until it is as wanted, and gives it: waits a minute and a half on a machine of ordinary speed, and longer from one reading to the next.
-///
-/// # Panics
-/// When it is not as wanted by then.
-pub async fn until<T: Debug>(
-    what: &str,
-    wanted: impl Fn(&T) -> bool,
-    mut read: impl AsyncFnMut() -> T,
-) -> T {
-    let begun = runtime_now();
-    let patience = patience(Duration::from_secs(90));
-    let mut interval = Duration::from_millis(10);
-    loop {
-        let seen = read().await;
-        if wanted(&seen) {
-            return seen;
-        }
-        assert!(
-            begun.elapsed() < patience,
-            "it did not come to pass: {what}: {seen:?}"
-        );
-        tokio::time::sleep(interval).await;
-        interval = (interval * 3 / 2).min(Duration::from_millis(150));
-    }
 }
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a fresh [`TestDatabase`] with the schema.

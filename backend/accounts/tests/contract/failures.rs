@@ -93,10 +93,10 @@ on_each_database!(
             .kernel
             .tasks
             .spawn(last.settled(usage(50), Outcome::Failed));
-        for _ in 0..3 {
+        // The writer tries the settlements again with each of them.
+        for _ in 0..20 {
             let error = reserve(&node, &quota, 100).await.unwrap_err();
             assert_eq!((error.status.as_u16(), error.code), (503, "unavailable"));
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert!(!waiting.is_finished());
         assert_eq!(node.ledger.open(), 20);

@@ -29,7 +29,7 @@ use colloquy_kernel::{
     node::DataFolder,
 };
 use serde::{Deserialize, Serialize};
-use support::{TestDatabase, eventually};
+use support::{TestDatabase, eventually, news};
 use tokio::sync::Notify;
 
 /// A server's process that has joined as a node, without capabilities.
@@ -63,7 +63,7 @@ async fn join_by(database: &TestDatabase, name: &str, clock: Arc<dyn Clock>) -> 
         store: database.node_config(name),
         ..Config::default()
     };
-    let store = config.store.open().await.unwrap();
+    let store = news::follow(config.store.open().await.unwrap());
     let folder = DataFolder::claim(&config.store, &*clock).await.unwrap();
     let kernel = Kernel::open(Base::new(config, store, clock), folder).await;
     TestNode {
@@ -177,6 +177,7 @@ impl Job for Scripted {
             runs.push(run.clone());
             runs.len()
         };
+        news::tell();
         match self.script {
             Script::Work(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Script::Wait => {

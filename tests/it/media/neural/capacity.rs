@@ -2,6 +2,7 @@
 
 use harness::{
     app::{TestPartner, send},
+    elsewhere::eventually,
     process::Server,
 };
 use reqwest::Method;
@@ -94,7 +95,7 @@ async fn a_server_takes_as_many_calls_as_its_models_keep_up_with() {
     }
     // A call that ends makes room.
     clients.remove(0).hang_up().await.unwrap();
-    harness::eventually("there is room again", || async {
+    eventually("there is room again", || async {
         ask(&server, &partners[0]).await.status == 200
     })
     .await;

@@ -2,7 +2,7 @@
 
 use harness::{
     app::{TestPartner, send},
-    eventually,
+    elsewhere::eventually,
     process::Server,
     slowness,
 };

@@ -1,6 +1,9 @@
 //! The ends of calls.
 
-use harness::app::{Answer, send};
+use harness::{
+    app::{Answer, send},
+    elsewhere::eventually,
+};
 
 use super::*;
 
@@ -191,7 +194,7 @@ async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() 
     // Other visitors and the partner's own server are not held up, and the page is not for long; the refused URL was not spent.
     signed_url(&place(&stage, &key, other).await);
     stage.join().await;
-    harness::eventually("there is room again", || async {
+    eventually("there is room again", || async {
         stage.app.app.calls.room.open() <= 1
     })
     .await;

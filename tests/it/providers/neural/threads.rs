@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use harness::until;
+use harness::elsewhere::until;
 
 use super::*;
 
