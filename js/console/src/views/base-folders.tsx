@@ -13,6 +13,7 @@ import { useSummedPages } from "../knowledge/summed";
 import { type StateCounts, counted } from "../knowledge/words";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
+import { Filters } from "../ui/filters";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon, type IconName } from "../ui/icon";
 import { useKept } from "../ui/kept";
@@ -131,10 +132,10 @@ export function Folders({ partner, base, selected, all, isOpen }: FoldersProps) 
           </button>
         )}
       </header>
-      <form class="filters" role="search" aria-label="Filter the folders" onSubmit={(event) => event.preventDefault()}>
+      <Filters label="Filter the folders">
         <FilterField name="folder-q" label="Name" value={sorting.q} onSet={(q) => setQuery(sortingChanges({ q }, PREFIX))} />
         <SortField name="folder-sort" value={sorting.sort} onSet={(sort) => setQuery(sortingChanges({ sort }, PREFIX))} />
-      </form>
+      </Filters>
       <Shown of={useKept(folders)}>
         {({ entries, next }) => (
           <div class="list">

@@ -13,6 +13,7 @@ import { counted } from "../knowledge/words";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Explained } from "../ui/explained";
+import { Filters } from "../ui/filters";
 import { formatBytes, formatUsd } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { useKept } from "../ui/kept";
@@ -149,10 +150,10 @@ export function KnowledgeBases({ partner }: { partner: string }) {
   return (
     <>
       <div class="toolbar">
-        <form class="filters" role="search" aria-label="Filter the knowledge bases" onSubmit={(event) => event.preventDefault()}>
+        <Filters label="Filter the knowledge bases">
           <FilterField name="q" label="Name" value={sorting.q} onSet={(q) => setQuery(sortingChanges({ q }))} />
           <SortField name="sort" value={sorting.sort} onSet={(sort) => setQuery(sortingChanges({ sort }))} />
-        </form>
+        </Filters>
         <button type="button" class="primary" onClick={create}>
           <Icon name="plus" /> Create a knowledge base
         </button>

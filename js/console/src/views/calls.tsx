@@ -9,6 +9,7 @@ import { CALL_STATES, type CallFilter, callQuery, isFiltered, readFilter } from 
 import { callId, shortId } from "../calls/names";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
+import { Filters, StateFilter } from "../ui/filters";
 import { formatDuration } from "../ui/format";
 import { usePages, useResource } from "../ui/resource";
 import { Empty, More, Shown, Table } from "../ui/states";
@@ -59,21 +60,11 @@ function CharacterField({ value, onSet }: { value: string; onSet: (name: string)
   );
 }
 
-function Filters({ partner, filter }: { partner: string; filter: CallFilter }) {
+function CallFilters({ partner, filter }: { partner: string; filter: CallFilter }) {
   const change = (name: keyof CallFilter) => (event: { currentTarget: { value: string } }) => setQuery({ [name]: event.currentTarget.value });
   return (
-    <form class="filters" role="search" aria-label="Filter the calls" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        State
-        <select name="state" value={filter.state ?? ""} onChange={change("state")}>
-          <option value="">any</option>
-          {CALL_STATES.map((state) => (
-            <option key={state} value={state}>
-              {STATE_NAMES[state]}
-            </option>
-          ))}
-        </select>
-      </label>
+    <Filters label="Filter the calls">
+      <StateFilter states={CALL_STATES} names={STATE_NAMES} value={filter.state} onSet={(state) => setQuery({ state })} />
       <label>
         Character
         <CharacterField value={filter.character ?? ""} onSet={(name) => setQuery({ character: name.trim() })} />
@@ -92,7 +83,7 @@ function Filters({ partner, filter }: { partner: string; filter: CallFilter }) {
           Show all
         </button>
       )}
-    </form>
+    </Filters>
   );
 }
 
@@ -153,7 +144,7 @@ export function Calls({ partner }: { partner: string }) {
   );
   return (
     <>
-      <Filters partner={partner} filter={filter} />
+      <CallFilters partner={partner} filter={filter} />
       <Shown of={calls}>
         {({ entries, next }) =>
           entries.length === 0 ? (

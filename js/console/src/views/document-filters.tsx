@@ -6,6 +6,7 @@ import { DOCUMENT_STATES, type DocumentFilter, type DocumentState, PARAMETERS, i
 import { STATE_NAMES } from "../documents/words";
 import { FilterField } from "../knowledge/controls";
 import { setQuery } from "../router";
+import { Filters } from "../ui/filters";
 import { Icon } from "../ui/icon";
 
 function summary(states: DocumentState[]): string {
@@ -13,7 +14,7 @@ function summary(states: DocumentState[]): string {
   return states.length <= 2 ? states.map((state) => STATE_NAMES[state]).join(", ") : `${states.length} states`;
 }
 
-function StateFilter({ states }: { states: DocumentState[] }) {
+function StatesFilter({ states }: { states: DocumentState[] }) {
   const details = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const close = (event: Event) => {
@@ -55,14 +56,14 @@ function StateFilter({ states }: { states: DocumentState[] }) {
 
 export function DocumentFilters({ filter }: { filter: DocumentFilter }) {
   return (
-    <form class="filters" role="search" aria-label="Filter the documents" onSubmit={(event) => event.preventDefault()}>
+    <Filters label="Filter the documents">
       <FilterField name={PARAMETERS.q} label="Name" value={filter.q || null} onSet={(q) => setQuery({ [PARAMETERS.q]: q })} />
-      <StateFilter states={filter.states} />
+      <StatesFilter states={filter.states} />
       {isFiltered(filter) && (
         <button type="button" onClick={() => setQuery({ [PARAMETERS.q]: null, [PARAMETERS.states]: null })}>
           Show all
         </button>
       )}
-    </form>
+    </Filters>
   );
 }

@@ -3,6 +3,7 @@
 import { DELIVERY, address } from "../addresses";
 import { shortId } from "../calls/names";
 import { Link, query, setQuery } from "../router";
+import { Filters, StateFilter } from "../ui/filters";
 import { formatNumber } from "../ui/format";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
@@ -65,19 +66,9 @@ export function Webhooks({ partner }: { partner: string }) {
   const reload = () => void deliveries.reload();
   return (
     <>
-      <form class="filters" role="search" aria-label="Filter the deliveries" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          State
-          <select name="state" value={filter ?? ""} onChange={(event) => setQuery({ state: event.currentTarget.value })}>
-            <option value="">any</option>
-            {DELIVERY_STATES.map((state) => (
-              <option key={state} value={state}>
-                {state}
-              </option>
-            ))}
-          </select>
-        </label>
-      </form>
+      <Filters label="Filter the deliveries">
+        <StateFilter states={DELIVERY_STATES} value={filter} onSet={(state) => setQuery({ state })} />
+      </Filters>
       <Shown of={deliveries}>
         {({ entries, next }) =>
           entries.length === 0 ? (
