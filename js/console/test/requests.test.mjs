@@ -120,3 +120,18 @@ test("pages are read one after the other, up to the last", async () => {
   assert.deepEqual(await readPages(read, 1, { entries: [0], next: "c" }), { entries: [0, 4], next: null });
   assert.deepEqual(asked, [undefined, "b", undefined, "b", "c", "c"]);
 });
+
+test("an entry that moves to a later page while pages are read is listed once, where it came last", async () => {
+  const entry = (id, size) => ({ id, size });
+  const pages = { undefined: [[entry("a", 9), entry("b", 8)], "1"], 1: [[entry("c", 7), entry("a", 6)], "2"], 2: [[entry("d", 5)], null] };
+  const read = async (cursor) => ({ entries: pages[cursor][0], next: pages[cursor][1] });
+  const listed = ({ entries }) => entries.map(({ id, size }) => `${id}${size}`);
+  const known = await readPages(read, 1);
+  assert.deepEqual(listed(known), ["a9", "b8"]);
+  assert.deepEqual(listed(await readPages(read, 1, known)), ["b8", "c7", "a6"]);
+  assert.deepEqual(listed(await readPages(read, 3)), ["b8", "c7", "a6", "d5"]);
+  // Chunks and versions have no id.
+  const chunks = { undefined: [[{ index: 0 }, { index: 1 }], "1"], 1: [[{ index: 2 }], null] };
+  const readChunks = async (cursor) => ({ entries: chunks[cursor][0], next: chunks[cursor][1] });
+  assert.equal((await readPages(readChunks, 2)).entries.length, 3);
+});
