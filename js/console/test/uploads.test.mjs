@@ -34,7 +34,7 @@ test("three uploads are sent at a time, with their progress", async () => {
   for (const { answer } of sent) answer(created("x"));
   await settle();
   assert.equal(uploads.isActive.value, false);
-  assert.deepEqual(uploads.counts.value, { queued: 0, sending: 0, waiting: 0, done: 4, failed: 0 });
+  assert.deepEqual(uploads.counts.value, { queued: 0, sending: 0, waiting: 0, done: 4, failed: 0, duplicates: 1 });
   uploads.dismiss();
   assert.deepEqual(uploads.uploads.value, []);
 });
@@ -106,6 +106,54 @@ test("uploads wait for the next sign-in when the session has ended", async () =>
   assert.deepEqual(states(), { a: "waiting", b: "done", c: "sending", d: "queued" });
   uploads.resume();
   assert.deepEqual(states(), { a: "sending", b: "done", c: "sending", d: "sending" });
+});
+
+test("what needs attention is listed first", async () => {
+  const { uploads, sent } = await queue();
+  uploads.add(["a", "b", "c", "d", "e"]);
+  sent[0].answer(created("1"));
+  sent[1].answer(created("2", ["1"]));
+  sent[2].answer({ kind: "failed", problem });
+  await settle();
+  uploads.add(["f"]);
+  assert.deepEqual(uploads.first(9).map(({ source }) => source), ["c", "d", "e", "f", "b", "a"]);
+  assert.deepEqual(uploads.first(2).map(({ source }) => source), ["c", "d"]);
+  assert.deepEqual(uploads.counts.value, { queued: 0, sending: 3, waiting: 0, done: 2, failed: 1, duplicates: 1 });
+  for (const { answer } of sent.slice(3)) answer({ kind: "failed", problem });
+  await settle();
+  assert.equal(uploads.counts.value.failed, 4);
+  uploads.retry();
+  assert.deepEqual(uploads.first(9).map(({ source }) => source), ["c", "d", "e", "f", "b", "a"]);
+  uploads.clear();
+  assert.deepEqual(uploads.first(9), []);
+});
+
+test("10,000 uploads take the time of 10,000 steps", async () => {
+  const { UploadQueue } = await load("documents/queue.ts");
+  const sent = [];
+  const send = async (source) => {
+    sent.push(source);
+    return source % 100 === 0 ? { kind: "failed", problem } : created(String(source));
+  };
+  const uploads = new UploadQueue({ send, clock: new FakeClock() });
+  let changes = 0;
+  const unsubscribe = uploads.counts.subscribe(() => (changes += 1));
+  const began = performance.now();
+  uploads.add(Array.from({ length: 10_000 }, (_, place) => place));
+  while (uploads.isActive.value) await settle();
+  const { done, failed } = uploads.counts.value;
+  assert.deepEqual([done, failed], [9_900, 100]);
+  assert.deepEqual(sent, sent.toSorted((a, b) => a - b), "in their order");
+  uploads.retry();
+  while (uploads.isActive.value) await settle();
+  assert.equal(uploads.counts.value.failed, 100);
+  uploads.dismiss();
+  assert.equal(uploads.uploads.value.length, 0);
+  const ms = performance.now() - began;
+  unsubscribe();
+  // With each step passing the whole list, it took 40 times as long.
+  assert.ok(ms < 2_000, `${ms} ms`);
+  assert.ok(changes < 21_000, `${changes} renders`);
 });
 
 const answer = (status, body, headers) => ({ ...body, response: new Response(null, { status, headers }) });

@@ -1,6 +1,6 @@
 // Sends uploads a few at a time, waits while the server has no capacity, and keeps what failed.
 
-import { type Signal, computed, signal } from "@preact/signals";
+import { type Signal, batch, computed, signal } from "@preact/signals";
 
 import type { Clock } from "../clock";
 import type { Problem } from "../problem";
@@ -23,7 +23,8 @@ export type UploadState =
   | { name: "failed"; problem: Problem };
 
 export type Upload<S> = { id: number; source: S; state: Signal<UploadState> };
-export type Counts = Record<UploadState["name"], number>;
+/** Numbers of uploads by their state. Those that are done include the duplicates. */
+export type Counts = Record<UploadState["name"] | "duplicates", number>;
 
 export type QueuePorts<S> = {
   /** Sends an upload. Must not throw. */
@@ -38,19 +39,26 @@ const MAX_ATTEMPTS = 8;
 const BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 
+/** Uploads that are shown together, those first that need attention. */
+const GROUPS = ["failed", "sending", "waiting", "queued", "duplicate", "done"] as const;
+type Group = (typeof GROUPS)[number];
+
+const groupOf = (state: UploadState): Group => (state.name === "done" && state.duplicates.length > 0 ? "duplicate" : state.name);
+
+const NONE: Counts = { queued: 0, sending: 0, waiting: 0, done: 0, failed: 0, duplicates: 0 };
+
+/** The uploads. What one of them does takes the same time however many there are. */
 export class UploadQueue<S> {
-  readonly uploads = signal<Upload<S>[]>([]);
-  /** Numbers of uploads by their state. */
-  readonly counts = computed<Counts>(() => {
-    const counts: Counts = { queued: 0, sending: 0, waiting: 0, done: 0, failed: 0 };
-    for (const { state } of this.uploads.value) counts[state.value.name] += 1;
-    return counts;
-  });
+  readonly uploads = signal<readonly Upload<S>[]>([]);
+  readonly counts = signal<Counts>(NONE);
   /** True while something is sent or waits to be. */
   readonly isActive = computed(() => {
     const { queued, sending, waiting } = this.counts.value;
     return queued + sending + waiting > 0;
   });
+  readonly #groups = Object.fromEntries(GROUPS.map((group) => [group, new Set()])) as Record<Group, Set<Upload<S>>>;
+  /** Passes the queued uploads, also those that are queued later; undefined after the last. */
+  #queued: SetIterator<Upload<S>> | undefined;
   #made = 0;
   #attempts = new Map<number, number>();
   #running = new Map<number, AbortController>();
@@ -63,17 +71,35 @@ export class UploadQueue<S> {
 
   add(sources: readonly S[]): void {
     const added = sources.map((source) => ({ id: ++this.#made, source, state: signal<UploadState>({ name: "queued" }) }));
-    this.uploads.value = [...this.uploads.value, ...added];
+    for (const upload of added) this.#groups.queued.add(upload);
+    batch(() => {
+      this.uploads.value = [...this.uploads.peek(), ...added];
+      this.#count();
+    });
     this.#pump();
+  }
+
+  /** Returns up to `most` uploads, those first that need attention. */
+  first(most: number): Upload<S>[] {
+    const found: Upload<S>[] = [];
+    for (const group of GROUPS) {
+      for (const upload of this.#groups[group]) {
+        if (found.length >= most) return found;
+        found.push(upload);
+      }
+    }
+    return found;
   }
 
   /** Sends again what failed: one upload, or all. */
   retry(id?: number): void {
-    for (const upload of this.uploads.peek()) {
-      if (upload.state.peek().name !== "failed" || (id !== undefined && upload.id !== id)) continue;
-      this.#attempts.delete(upload.id);
-      upload.state.value = { name: "queued" };
-    }
+    batch(() => {
+      for (const upload of [...this.#groups.failed]) {
+        if (id !== undefined && upload.id !== id) continue;
+        this.#attempts.delete(upload.id);
+        this.#enter(upload, { name: "queued" });
+      }
+    });
     this.#pump();
   }
 
@@ -102,23 +128,65 @@ export class UploadQueue<S> {
     this.#pump();
   }
 
+  #count(): void {
+    const { queued, sending, waiting, done, duplicate, failed } = this.#groups;
+    this.counts.value = {
+      queued: queued.size,
+      sending: sending.size,
+      waiting: waiting.size,
+      done: done.size + duplicate.size,
+      failed: failed.size,
+      duplicates: duplicate.size,
+    };
+  }
+
+  #enter(upload: Upload<S>, state: UploadState): void {
+    this.#groups[groupOf(upload.state.peek())].delete(upload);
+    this.#groups[groupOf(state)].add(upload);
+    batch(() => {
+      upload.state.value = state;
+      this.#count();
+    });
+  }
+
   #forget(isForgotten: (upload: Upload<S>) => boolean): void {
-    const forgotten = this.uploads.peek().filter(isForgotten);
-    this.uploads.value = this.uploads.peek().filter((upload) => !forgotten.includes(upload));
-    for (const { id } of forgotten) {
-      this.#attempts.delete(id);
-      this.#running.get(id)?.abort();
+    const kept: Upload<S>[] = [];
+    for (const upload of this.uploads.peek()) {
+      if (!isForgotten(upload)) {
+        kept.push(upload);
+        continue;
+      }
+      this.#groups[groupOf(upload.state.peek())].delete(upload);
+      this.#attempts.delete(upload.id);
+      this.#running.get(upload.id)?.abort();
     }
+    batch(() => {
+      this.uploads.value = kept;
+      this.#count();
+    });
     this.#pump();
+  }
+
+  /** Returns the upload to send next: one that waits, or else the first that is queued. */
+  #next(): Upload<S> | undefined {
+    const { waiting, queued } = this.#groups;
+    for (const upload of waiting) return upload;
+    if (queued.size === 0) return undefined;
+    for (;;) {
+      this.#queued ??= queued.values();
+      const { value, done } = this.#queued.next();
+      if (!done) return value;
+      this.#queued = undefined;
+    }
   }
 
   #pump(): void {
     if (this.#isHeld || this.#pause) return;
     if (this.ports.clock.now() < this.#pausedUntil) return void this.#sleep();
-    for (const upload of this.uploads.peek()) {
-      if (this.#running.size >= AT_ONCE) return;
-      const { name } = upload.state.peek();
-      if (name === "queued" || name === "waiting") void this.#send(upload);
+    while (this.#running.size < AT_ONCE) {
+      const upload = this.#next();
+      if (!upload) return;
+      void this.#send(upload);
     }
   }
 
@@ -130,10 +198,11 @@ export class UploadQueue<S> {
     this.#pump();
   }
 
-  async #send({ id, source, state }: Upload<S>): Promise<void> {
+  async #send(upload: Upload<S>): Promise<void> {
+    const { id, source, state } = upload;
     const abort = new AbortController();
     this.#running.set(id, abort);
-    state.value = { name: "sending", share: 0 };
+    this.#enter(upload, { name: "sending", share: 0 });
     const progress = (share: number) => {
       const now = state.peek();
       // A percent at a time, since each step renders.
@@ -141,12 +210,12 @@ export class UploadQueue<S> {
     };
     const outcome = await this.ports.send(source, progress, abort.signal);
     this.#running.delete(id);
-    if (!abort.signal.aborted) state.value = this.#next(id, outcome);
+    if (!abort.signal.aborted) this.#enter(upload, this.#after(id, outcome));
     this.#pump();
   }
 
   /** Returns the state after an outcome. */
-  #next(id: number, outcome: Outcome): UploadState {
+  #after(id: number, outcome: Outcome): UploadState {
     switch (outcome.kind) {
       case "created":
         return { name: "done", document: outcome.document, duplicates: outcome.duplicates };

@@ -11,12 +11,6 @@ import { RowAction } from "../ui/row-action";
 
 /** Uploads listed at most. */
 const MAX_LISTED = 50;
-const RANKS: Record<UploadState["name"], number> = { failed: 0, sending: 1, waiting: 2, queued: 3, done: 5 };
-
-const isDuplicate = (state: UploadState) => state.name === "done" && state.duplicates.length > 0;
-/** Returns the rank of an upload: what needs attention comes first. */
-const rankOf = ({ state: { value } }: Upload<Source>) => (isDuplicate(value) ? 4 : RANKS[value.name]);
-
 function Status({ source, state }: { source: Source; state: UploadState }) {
   const { partner, base } = source;
   switch (state.name) {
@@ -78,10 +72,9 @@ function Row({ of: { id, source, state }, base }: { of: Upload<Source>; base: st
 export function Uploads({ base }: { base: string }) {
   const all = uploads.uploads.value;
   if (all.length === 0) return null;
-  const { done, failed } = uploads.counts.value;
+  const { done, failed, duplicates } = uploads.counts.value;
   const isActive = uploads.isActive.value;
-  const duplicates = all.filter(({ state }) => isDuplicate(state.value)).length;
-  const listed = [...all].sort((a, b) => rankOf(a) - rankOf(b) || a.id - b.id).slice(0, MAX_LISTED);
+  const listed = uploads.first(MAX_LISTED);
   return (
     <section class="progress-panel" aria-label="Uploads">
       <header>
