@@ -239,3 +239,41 @@ test("a cancelled action sends nothing more", async () => {
   await running;
   assert.deepEqual([asked.length, bulk.done.value, bulk.failures.value.length], [4, 4, 0]);
 });
+
+test("the report of an action that stopped or failed in part stays while others run", async () => {
+  const { Bulk, Bulks, inBatches } = await load("documents/bulk.ts");
+  const asked = [];
+  const change = inBatches((ids) => new Promise((answer) => asked.push({ ids, answer })));
+  const begin = (title) => new Bulk(title, `${title}: done`, targetsOf(1), change, new FakeClock());
+  const bulks = new Bulks();
+  const titles = () => bulks.shown.value.map(({ title }) => title);
+  const done = answer(200, { data: { done: 1, skipped: 0, results: [] } });
+
+  const [stopped, refused, fine] = ["Moving", "Deleting", "Retrying"].map(begin);
+  const first = bulks.run(stopped);
+  await settle();
+  await assert.rejects(bulks.run(refused), { message: /Another action is running/ });
+  assert.deepEqual(titles(), ["Moving"]);
+  asked[0].answer(answer(403, { error: { detail: "not allowed" } }));
+  assert.equal(await first, null);
+  const second = bulks.run(refused);
+  await settle();
+  assert.deepEqual(titles(), ["Moving", "Deleting"]);
+  await assert.rejects(bulks.run(stopped), { message: /Another action is running/ });
+  asked[1].answer(answer(200, { data: { done: 0, skipped: 1, results: [{ document_id: "1", status: "skipped", reason: "Gone" }] } }));
+  assert.equal(await second, null);
+  const third = bulks.run(fine);
+  await settle();
+  asked[2].answer(done);
+  assert.equal(await third, "Retrying: done");
+  assert.deepEqual(titles(), ["Moving", "Deleting"]);
+  assert.equal(stopped.stopped.value.message, "not allowed");
+  bulks.dismiss(refused);
+  // What is left of the first goes on.
+  const again = bulks.run(stopped);
+  await settle();
+  asked[3].answer(done);
+  assert.equal(await again, "Moving: done");
+  assert.deepEqual(titles(), []);
+  assert.equal(refused.done.value, 0);
+});

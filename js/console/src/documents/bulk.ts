@@ -51,10 +51,14 @@ const WAIT_MS = 2_000;
 /** Statuses after which other requests would fail as well; 0 if the server cannot be reached. */
 const LASTING = [0, 401, 403, 502, 504, 507];
 
+let made = 0;
+
 export class Bulk {
+  /** Tells the actions of a page apart. */
+  readonly id = ++made;
   readonly done = signal(0);
   readonly failures = signal<Failure[]>([]);
-  readonly isRunning = signal(true);
+  readonly isRunning = signal(false);
   readonly isCancelled = signal(false);
   /** Why nothing more is sent until {@link run} is called again. */
   readonly stopped = signal<Problem | null>(null);
@@ -120,5 +124,32 @@ export class Bulk {
 
   #fail(failures: Failure[]): void {
     this.failures.value = [...this.failures.value, ...failures];
+  }
+}
+
+/** The actions of a tab: one that runs, and those before it that failed in part or stopped, until they are dismissed. */
+export class Bulks {
+  readonly shown = signal<readonly Bulk[]>([]);
+
+  /** Runs an action, or what is left of one. Returns its words if all of it ended well; null otherwise. Throws while another one runs. */
+  async run(bulk: Bulk): Promise<string | null> {
+    if (this.shown.peek().some((other) => other !== bulk && other.isRunning.peek())) {
+      throw new Problem(0, "busy", "Another action is running. Wait for it or cancel it.");
+    }
+    if (!this.shown.peek().includes(bulk)) this.shown.value = [...this.shown.peek(), bulk];
+    await bulk.run();
+    if (bulk.failures.peek().length > 0 || bulk.stopped.peek()) return null;
+    this.dismiss(bulk);
+    return bulk.isCancelled.peek() ? null : bulk.outcome;
+  }
+
+  dismiss(bulk: Bulk): void {
+    this.shown.value = this.shown.peek().filter((other) => other !== bulk);
+  }
+
+  /** Cancels and dismisses all of them. */
+  clear(): void {
+    for (const bulk of this.shown.peek()) bulk.cancel();
+    this.shown.value = [];
   }
 }

@@ -1,12 +1,14 @@
-// The progress of an action on many documents, and what failed of it.
+// The progress of actions on many documents, and what failed of them.
 
-import { bulk, runBulk } from "../documents/running";
+import type { Bulk } from "../documents/bulk";
+import { bulks, runBulk } from "../documents/running";
 import { formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
 
-export function BulkProgress() {
-  const of = bulk.value;
-  if (!of) return null;
+/** Failures listed at most. */
+const MAX_LISTED = 50;
+
+function Progress({ of }: { of: Bulk }) {
   const { targets, title } = of;
   const [done, failures] = [of.done.value, of.failures.value];
   const isRunning = of.isRunning.value;
@@ -24,7 +26,7 @@ export function BulkProgress() {
           {of.isCancelled.value && ", cancelled"}
         </span>
         {stopped && !isRunning && (
-          <button type="button" onClick={() => void runBulk(of)}>
+          <button type="button" onClick={() => runBulk(of)}>
             Go on
           </button>
         )}
@@ -33,7 +35,7 @@ export function BulkProgress() {
             Cancel
           </button>
         ) : (
-          <button type="button" class="bare" aria-label="Dismiss" onClick={() => (bulk.value = null)}>
+          <button type="button" class="bare" aria-label="Dismiss" onClick={() => bulks.dismiss(of)}>
             <Icon name="x" />
           </button>
         )}
@@ -46,13 +48,24 @@ export function BulkProgress() {
       <progress max={targets.length} value={done + failures.length} aria-label={title} />
       {failures.length > 0 && (
         <ul class="failures">
-          {failures.map(({ id, name, problem }) => (
+          {failures.slice(0, MAX_LISTED).map(({ id, name, problem }) => (
             <li key={id}>
               <bdi>{name}</bdi>: <span class="reason">{problem.message}</span>
             </li>
           ))}
+          {failures.length > MAX_LISTED && <li class="hint">and {formatNumber(failures.length - MAX_LISTED)} more</li>}
         </ul>
       )}
     </section>
+  );
+}
+
+export function BulkProgress() {
+  return (
+    <>
+      {bulks.shown.value.map((bulk) => (
+        <Progress key={bulk.id} of={bulk} />
+      ))}
+    </>
   );
 }
