@@ -113,11 +113,31 @@ test("files of dropped folders keep the name of their folder", async () => {
     return { isFile: false, isDirectory: true, name, createReader: () => ({ readEntries: (done) => done(parts.shift() ?? []) }) };
   };
   const dropped = [file("a.txt"), folder("one", [file("b.txt"), folder("two", [file("c.txt"), file(".DS_Store")]), broken])];
-  const { found, unread } = await collect(dropped);
+  const { found, unread, isCut } = await collect(dropped);
   assert.deepEqual(found.map(({ file, name }) => [file.name, name]), [["a.txt", "a.txt"], ["b.txt", "one/b.txt"], ["c.txt", "two/c.txt"]]);
-  assert.equal(unread, 1);
+  assert.deepEqual([unread, isCut], [1, false]);
   assert.equal(shallowName(`one/${"x".repeat(200)}`), "", "the server cuts what is too long");
   assert.equal(shallowName("a\u202eb.txt"), "", "the server removes what cannot be seen");
+});
+
+test("a drop of too many files says how many are taken, and not how many there are", async () => {
+  const { MAX_FILES, collect, leftOutWords } = await load("documents/dropped.ts");
+  const folder = (name, count) => {
+    const entries = Array.from({ length: count }, (_, place) => ({ isFile: true, isDirectory: false, name: `${place}.txt`, file: (done) => done(new File([], "x")) }));
+    return { isFile: false, isDirectory: true, name, createReader: () => ({ readEntries: (done) => done(entries.splice(0, 100)) }) };
+  };
+  const many = await collect([folder("one", MAX_FILES + 700), folder("two", 1)]);
+  assert.deepEqual([many.found.length, many.unread, many.isCut], [MAX_FILES, 0, true]);
+  assert.equal(leftOutWords(many), `Only ${MAX_FILES.toLocaleString()} files of the drop are taken: the others are too many, or in too many folders within folders.`);
+  const all = await collect([folder("one", MAX_FILES)]);
+  assert.deepEqual([all.found.length, leftOutWords(all)], [MAX_FILES, null]);
+  assert.equal(leftOutWords({ found: [], unread: 1, isCut: false }), "1 file or folder could not be read.");
+});
+
+test("duplicates are counted as far as the API names them", async () => {
+  const { duplicateCount, moreDuplicates } = await load("documents/words.ts");
+  assert.deepEqual([duplicateCount(7), duplicateCount(99), duplicateCount(100)], ["7", "99", "100 or more"]);
+  assert.deepEqual([moreDuplicates(5, 5), moreDuplicates(7, 5), moreDuplicates(100, 5)], [null, "and 2 more", "and at least 95 more"]);
 });
 
 test("reasons are sentences for people", async () => {

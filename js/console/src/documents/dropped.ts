@@ -1,5 +1,7 @@
 // Files of a drop, also those in folders.
 
+import { counted } from "../knowledge/words";
+
 /** A file, and the name of its document: with the folder that directly contains it, if there is one. Empty where the server makes the name. */
 export type Found = { file: File; name: string };
 
@@ -42,19 +44,26 @@ async function entriesOf(folder: Entry): Promise<Entry[]> {
   }
 }
 
-/** Returns the files of entries and of the folders among them, without hidden ones. `unread` counts what could not be read or is too much. */
-export async function collect(entries: readonly Entry[]): Promise<{ found: Found[]; unread: number }> {
+/** The files of a drop: `unread` counts the files and folders that could not be read; `isCut` is true if there are more than are taken. */
+export type Collected = { found: Found[]; unread: number; isCut: boolean };
+
+/** Returns the files of entries and of the folders among them, without hidden ones. */
+export async function collect(entries: readonly Entry[]): Promise<Collected> {
   const found: Found[] = [];
   let unread = 0;
+  let isCut = false;
   const visit = async (entry: Entry, path: string, depth: number): Promise<void> => {
     if (isHidden(entry.name)) return;
     if (found.length >= MAX_FILES || depth > MAX_DEPTH) {
-      unread += 1;
+      isCut = true;
       return;
     }
     try {
       if (entry.isDirectory) {
-        for (const inner of await entriesOf(entry)) await visit(inner, `${path}${entry.name}/`, depth + 1);
+        for (const inner of await entriesOf(entry)) {
+          await visit(inner, `${path}${entry.name}/`, depth + 1);
+          if (found.length >= MAX_FILES && isCut) return;
+        }
       } else if (entry.isFile && entry.file) {
         const read = entry.file.bind(entry);
         const file = await new Promise<File>((done, failed) => read(done, failed));
@@ -65,19 +74,29 @@ export async function collect(entries: readonly Entry[]): Promise<{ found: Found
     }
   };
   for (const entry of entries) await visit(entry, "", 0);
-  return { found, unread };
+  return { found, unread, isCut };
+}
+
+/** Returns what of a drop was not taken; null if all of it was. */
+export function leftOutWords({ found, unread, isCut }: Collected): string | null {
+  const taken = `${counted(found.length, "file")} of the drop ${found.length === 1 ? "is" : "are"} taken`;
+  const sentences = [
+    isCut && `Only ${taken}: the others are too many, or in too many folders within folders.`,
+    unread > 0 && `${counted(unread, "file or folder", "files or folders")} could not be read.`,
+  ];
+  return sentences.filter(Boolean).join(" ") || null;
 }
 
 /** Returns the files of a drop. Must be called while the drop is handled: its entries are gone afterwards. */
-export function dropped(data: DataTransfer): Promise<{ found: Found[]; unread: number }> {
+export function dropped(data: DataTransfer): Promise<Collected> {
   const items = [...data.items].filter(({ kind }) => kind === "file");
   const entries = items.map((item) => item.webkitGetAsEntry?.() as Entry | null);
   // Drops that scripts make have files without entries.
   const plain = items.filter((_, place) => !entries[place]).map((item) => item.getAsFile());
   const files = plain.filter((file): file is File => file !== null);
-  return collect(entries.filter((entry): entry is Entry => entry !== null)).then(({ found, unread }) => ({
+  return collect(entries.filter((entry): entry is Entry => entry !== null)).then(({ found, ...rest }) => ({
     found: [...found, ...chosen(files)],
-    unread,
+    ...rest,
   }));
 }
 

@@ -1,6 +1,7 @@
 // States and reasons of documents in words.
 
 import type { Schemas } from "../api";
+import { formatNumber } from "../ui/format";
 import type { DocumentState } from "./filter";
 
 export const STATE_NAMES: Record<DocumentState, string> = {
@@ -31,6 +32,18 @@ export const STATE_CLASSES: Record<DocumentState, string> = {
 };
 
 const BLOCKED = /^BUDGET_BLOCKED:\s*/;
+
+/** Duplicates that the API names at most. */
+const MAX_NAMED = 100;
+
+/** Returns a number of duplicates, of which the API names no more than {@link MAX_NAMED}. */
+export const duplicateCount = (named: number) => (named < MAX_NAMED ? formatNumber(named) : `${formatNumber(MAX_NAMED)} or more`);
+
+/** Returns the words for the duplicates that follow the first `shown`; null if there are none. */
+export function moreDuplicates(named: number, shown: number): string | null {
+  if (named <= shown) return null;
+  return named < MAX_NAMED ? `and ${formatNumber(named - shown)} more` : `and at least ${formatNumber(named - shown)} more`;
+}
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 

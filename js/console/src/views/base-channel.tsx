@@ -1,6 +1,7 @@
 // The channel that a folder follows.
 
 import { type Schemas, api } from "../api";
+import { duplicateCount } from "../documents/words";
 import { ask } from "../problem";
 import { Action } from "../ui/action";
 import { formatNumber, formatUsd } from "../ui/format";
@@ -44,9 +45,6 @@ function Counts({ of }: { of: Channel["counts"] }) {
   );
 }
 
-/** Duplicates that the API names at most. */
-const MAX_NAMED = 100;
-
 function Details({ of, discoveryCost }: { of: Channel; discoveryCost: string | null | undefined }) {
   const duplicates = of.duplicate_document_ids.length;
   return (
@@ -80,7 +78,7 @@ function Details({ of, discoveryCost }: { of: Channel; discoveryCost: string | n
         <>
           <dt>Duplicates</dt>
           <dd>
-            Other folders have {duplicates >= MAX_NAMED ? "100 or more" : formatNumber(duplicates)} of its videos.
+            Other folders have {duplicateCount(duplicates)} of its videos.
           </dd>
         </>
       )}

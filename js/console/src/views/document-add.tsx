@@ -4,7 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { Schemas } from "../api";
-import { type Found, chosen, dropped } from "../documents/dropped";
+import { type Found, chosen } from "../documents/dropped";
 import { type Destination, type Processing, type Source, uploads } from "../documents/uploads";
 import { counted } from "../knowledge/words";
 import { Problem } from "../problem";
@@ -13,7 +13,7 @@ import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
-import { notifyFailure } from "../ui/toasts";
+import { takeDrop } from "./document-drop";
 import { FolderFields, folderOf } from "./document-folders";
 
 type Kind = "files" | "addresses" | "text";
@@ -68,7 +68,7 @@ function Files({ files }: { files: Signal<Found[] | null> }) {
     if (!event.dataTransfer) return;
     event.preventDefault();
     event.stopPropagation();
-    dropped(event.dataTransfer).then(({ found }) => add(found), notifyFailure);
+    takeDrop(event.dataTransfer, add);
   };
   return (
     <div class="drop-zone" onDrop={drop} onDragOver={(event) => event.preventDefault()}>

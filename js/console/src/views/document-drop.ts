@@ -4,7 +4,19 @@ import { useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+import { type Found, dropped, leftOutWords } from "../documents/dropped";
+import { notifyFailure } from "../ui/toasts";
+
 const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+
+/** Gives the files of a drop to `add`, and says what of it was not taken. Must be called while the drop is handled. */
+export function takeDrop(data: DataTransfer, add: (found: Found[]) => void): void {
+  dropped(data).then((collected) => {
+    const leftOut = leftOutWords(collected);
+    if (leftOut) notifyFailure(leftOut);
+    if (collected.found.length > 0) add(collected.found);
+  }, notifyFailure);
+}
 
 /** Calls back for drops of files. Returns a signal that is true while files are dragged over the element. */
 export function useDrop(element: RefObject<HTMLElement | null>, onDrop: (data: DataTransfer) => void) {

@@ -6,6 +6,7 @@ import { BASE, DOCUMENT, address } from "../addresses";
 import type { Schemas } from "../api";
 import { shortId } from "../calls/names";
 import { readListed } from "../documents/listed";
+import { moreDuplicates } from "../documents/words";
 import { counted } from "../knowledge/words";
 import { Spend } from "../knowledge/spend";
 import { Link } from "../router";
@@ -70,7 +71,8 @@ function Duplicates({ partner, base, ids }: { partner: string; base: string; ids
           <Link to={address(DOCUMENT, { partner, name: base, id })}>{`Document ${shortId(id)}`}</Link>
         </span>
       ))}
-      {ids.length > MAX_DUPLICATES && ` and ${formatNumber(ids.length - MAX_DUPLICATES)} more`}
+      {" "}
+      {moreDuplicates(ids.length, MAX_DUPLICATES)}
     </>
   );
 }

@@ -3,6 +3,7 @@
 import { DOCUMENT, address } from "../addresses";
 import { type Source, nameOf, uploads } from "../documents/uploads";
 import type { Upload, UploadState } from "../documents/queue";
+import { duplicateCount } from "../documents/words";
 import { counted } from "../knowledge/words";
 import { Link } from "../router";
 import { formatBytes, formatNumber } from "../ui/format";
@@ -31,7 +32,7 @@ function Status({ source, state }: { source: Source; state: UploadState }) {
             <>
               {", a duplicate of "}
               <Link to={address(DOCUMENT, { partner, name: base, id: other })}>
-                {state.duplicates.length === 1 ? "another document" : counted(state.duplicates.length, "document")}
+                {state.duplicates.length === 1 ? "another document" : `${duplicateCount(state.duplicates.length)} documents`}
               </Link>
             </>
           )}

@@ -8,21 +8,19 @@ import { useIsOpen } from "../documents/closed";
 import {
   type DocumentFilter, documentQuery, filterQuery, isFiltered, readDocumentFilter, readSelected, selectedChange,
 } from "../documents/filter";
-import { type Found, dropped } from "../documents/dropped";
-import { counted } from "../knowledge/words";
+import type { Found } from "../documents/dropped";
 import { ask } from "../problem";
 import { query, setQuery } from "../router";
 import { Icon } from "../ui/icon";
 import { useKept } from "../ui/kept";
 import { type Call, usePages } from "../ui/resource";
 import { Empty, More, Shown } from "../ui/states";
-import { notifyFailure } from "../ui/toasts";
 import { type Action, ActionDialog, SelectionBar, type Subject, startRetry } from "./document-actions";
 import { AddDocuments } from "./document-add";
 import { BulkProgress } from "./document-bulk";
 import { DocumentFilters } from "./document-filters";
 import { DocumentTable } from "./document-table";
-import { useDrop } from "./document-drop";
+import { takeDrop, useDrop } from "./document-drop";
 import { Uploads } from "./document-uploads";
 
 type Listed = Schemas["ListedDocumentView"];
@@ -83,10 +81,7 @@ export function Documents(props: Props) {
   const section = useRef<HTMLDivElement>(null);
   const add = () => (adding.value = []);
   const isOver = useDrop(section, (data) => {
-    dropped(data).then(({ found, unread }) => {
-      if (unread > 0) notifyFailure(`${counted(unread, "file")} could not be read, or are too many for one drop`);
-      if (found.length > 0) adding.value = [...(adding.peek() ?? []), ...found];
-    }, notifyFailure);
+    takeDrop(data, (found) => (adding.value = [...(adding.peek() ?? []), ...found]));
   });
   const shown = documents.data.value?.entries ?? [];
   const isOpen = useIsOpen(partner, base);
