@@ -85,12 +85,15 @@ test("the estimate of a selection is its share of that of all documents that the
   const skipped = [{ reason: "The document has no text to rewrite", documents: 1 }];
   const found = { documents: 3, input_tokens: 2_000, output_tokens: 1_000, cost_usd: "0.5", fits_budget: false, skipped };
   const all = estimateOf(found, [chosen("a", 400), chosen("b", 400), chosen("c", 3_200), chosen("d", null)]);
-  assert.deepEqual([all.inputTokens, all.outputTokens, all.cost, all.isShare, all.fitsBudget], [2_000, 1_000, 0.5, false, false]);
+  assert.deepEqual([all.inputTokens, all.outputTokens, all.cost, all.shareOf, all.fitsBudget], [2_000, 1_000, 0.5, null, false]);
   assert.deepEqual(all.skipped, skipped);
   const some = estimateOf(found, [chosen("a", 400), chosen("d", null), chosen("e", 1, "rewriting")]);
-  assert.deepEqual([some.inputTokens, some.outputTokens, some.cost, some.isShare, some.fitsBudget], [200, 100, 0.05, true, null]);
+  assert.deepEqual([some.inputTokens, some.outputTokens, some.cost, some.shareOf, some.fitsBudget], [200, 100, 0.05, 3, null]);
   assert.deepEqual(some.rewritable.map(({ id }) => id), ["a"]);
   assert.deepEqual(some.skipped.map(({ documents }) => documents), [2]);
+  // As many are chosen as would be rewritten, but not the same ones.
+  const others = estimateOf(found, [chosen("a", 400), chosen("b", 400), chosen("e", 800)]);
+  assert.deepEqual([others.outputTokens, others.cost, others.shareOf], [400, 0.2, 3]);
   assert.equal(estimateOf({ ...found, cost_usd: null }, [chosen("a", 400)]).cost, null);
   const none = estimateOf({ ...found, documents: 0, skipped: [{ reason: "No model", documents: 9 }] }, [chosen("a", 400)]);
   assert.deepEqual([none.rewritable, none.skipped], [[], [{ reason: "No model", documents: 9 }]]);

@@ -16,8 +16,8 @@ export type RewriteEstimate = {
   cost: number | null;
   /** False if the budget has no capacity for all of it now; null if that is not known. */
   fitsBudget: boolean | null;
-  /** True if the cost is a share of that of other documents, too, whose models may differ. */
-  isShare: boolean;
+  /** Number of documents that the figures are a share of, by length, since the API estimates filters only; null if they are those of the chosen ones. */
+  shareOf: number | null;
 };
 
 /** Characters of a token, as the API estimates. */
@@ -34,17 +34,18 @@ export function estimateOf(found: Found, chosen: readonly Chosen[]): RewriteEsti
   const matching = found.skipped.reduce((sum, { documents }) => sum + documents, found.documents);
   const left = chosen.length - rewritable.length;
   const others = left > 0 ? [{ reason: LEFT_OUT, documents: left }] : [];
-  const isShare = rewritable.length < found.documents;
+  // All that match are the chosen ones, or the chosen ones are some of them, whose models may differ.
+  const isShare = matching !== chosen.length;
   const own = rewritable.reduce((sum, { text_characters: characters }) => sum + Math.ceil((characters ?? 0) / CHARACTERS_PER_TOKEN), 0);
   const share = !isShare ? 1 : found.output_tokens === 0 ? 0 : Math.min(1, own / found.output_tokens);
   const cost = found.cost_usd;
   return {
     rewritable,
-    skipped: found.documents === 0 || matching === chosen.length ? found.skipped : others,
+    skipped: found.documents === 0 || !isShare ? found.skipped : others,
     inputTokens: Math.round(found.input_tokens * share),
     outputTokens: Math.round(found.output_tokens * share),
     cost: typeof cost === "string" ? Number(cost) * share : null,
     fitsBudget: found.fits_budget || !isShare ? found.fits_budget : null,
-    isShare,
+    shareOf: isShare ? found.documents : null,
   };
 }

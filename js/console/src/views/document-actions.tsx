@@ -57,7 +57,7 @@ function Names({ of }: { of: Subject[] }) {
   );
 }
 
-function Estimate({ of: { rewritable, skipped, inputTokens, outputTokens, cost, fitsBudget, isShare } }: { of: RewriteEstimate }) {
+function Estimate({ of: { rewritable, skipped, inputTokens, outputTokens, cost, fitsBudget, shareOf } }: { of: RewriteEstimate }) {
   return (
     <>
       {rewritable.length > 0 && (
@@ -70,7 +70,11 @@ function Estimate({ of: { rewritable, skipped, inputTokens, outputTokens, cost, 
           </dd>
           <dt>Cost</dt>
           <dd>{cost === null ? "not known: a model has no price" : `about ${formatUsd(cost.toPrecision(2))}`}</dd>
-          {isShare && cost !== null && <dd class="hint">A share of the estimate for all documents that match.</dd>}
+          {shareOf !== null && (
+            <dd class="hint">
+              A share, by length, of the estimate for {counted(shareOf, "document")}, those chosen among them.
+            </dd>
+          )}
         </dl>
       )}
       {fitsBudget === false && (
@@ -91,10 +95,11 @@ function Estimate({ of: { rewritable, skipped, inputTokens, outputTokens, cost, 
   );
 }
 
-/** Returns the filter that finds documents and as few others as possible. */
+/** Returns the filter that finds documents and as few others as possible. The API estimates no list of ids. */
 function filterFor(on: readonly Subject[], within: FilterQuery): FilterQuery {
   const [first] = on;
-  return first && on.length === 1 ? filterQuery({ q: filterOf(first.name) ?? "", states: [] }, first.folder) : within;
+  if (first && on.length === 1) return filterQuery({ q: filterOf(first.name) ?? "", states: [] }, first.folder);
+  return first && on.every(({ folder }) => folder === first.folder) ? { ...within, folder: first.folder } : within;
 }
 
 function Rewrite({ partner, base, on, within = {}, onClose }: DialogProps) {
