@@ -22,6 +22,8 @@ export function Empty({ icon, title, children }: EmptyProps) {
 /** A resource that could not be read. */
 export function Failed({ problem, retry }: { problem: Problem; retry: () => void }) {
   const isForbidden = problem.status === 403;
+  // A request that is wrong stays so.
+  const isFinal = problem.status === 400;
   return (
     <div class="empty failed" role="alert">
       <Icon name="triangle-alert" />
@@ -29,9 +31,11 @@ export function Failed({ problem, retry }: { problem: Problem; retry: () => void
       {isForbidden ? (
         <p>{problem.message}</p>
       ) : (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
+        !isFinal && (
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        )
       )}
     </div>
   );

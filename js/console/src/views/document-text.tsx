@@ -1,11 +1,10 @@
 // A text of a document: read in parts, and edited.
 
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
 
 import type { Schemas } from "../api";
 import {
-  type DocumentAt, MAX_EDITED, MAX_LIVE, type Variant, type WritableVariant, readTagged, readText, saveContent,
+  type DocumentAt, MAX_EDITED, type Variant, type WritableVariant, readTagged, readText, saveContent,
 } from "../documents/contents";
 import { editOf, isChanged, setEdit } from "../documents/edits";
 import { PART_LENGTH, firstParts } from "../documents/parts";
@@ -13,9 +12,9 @@ import { Action } from "../ui/action";
 import { formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { lazy } from "../ui/lazy";
-import { useResource } from "../ui/resource";
 import { Empty, Shown } from "../ui/states";
 import { notify } from "../ui/toasts";
+import { ReadAgain, useLiveContents } from "./document-live";
 
 type DocumentView = Schemas["DocumentView"];
 
@@ -61,20 +60,8 @@ function fileOf(of: DocumentView, variant: Variant): string | null | undefined {
 
 type TextProps = { at: DocumentAt; of: DocumentView; variant: Exclude<Variant, "original">; onEdit: (variant: WritableVariant) => void };
 
-/** A text that exists, with what can be done with it. */
-function Read({ at, of, variant, onEdit }: TextProps) {
-  const characters = { digitized: of.digitized_chars, rewritten: of.rewritten_chars, draft: 0 }[variant] ?? 0;
-  const isLive = characters <= MAX_LIVE;
-  const { partner, base, id } = at;
-  const readOf = useRef(of.updated_at);
-  const content = useResource(
-    (call) => {
-      readOf.current = of.updated_at;
-      return readText(at, variant, call);
-    },
-    [partner, base, id, variant],
-    isLive ? { partner, kinds: ["document"], base, id } : undefined,
-  );
+/** Edits a text, or the final content that a draft becomes. */
+function Edit({ at, variant, onEdit }: Omit<TextProps, "of">) {
   const edit = async () => {
     const target = variant === "draft" ? "rewritten" : variant;
     const kept = editOf(editKey(at, target));
@@ -87,29 +74,29 @@ function Read({ at, of, variant, onEdit }: TextProps) {
     setEdit(editKey(at, target), { before, text });
     onEdit(target);
   };
-  const save = () => saveContent(at, variant, fileOf(of, variant) ?? `${id}.md`);
-  const isOutdated = !isLive && content.data.value !== undefined && readOf.current !== of.updated_at;
+  return <Action icon="pencil" label={variant === "draft" ? "Edit as the final content" : "Edit"} busy="Opening…" onRun={edit} />;
+}
+
+/** A text that exists, with what can be done with it. One that is too long to be shown can be downloaded. */
+function Read({ at, of, variant, onEdit }: TextProps) {
+  const characters = { digitized: of.digitized_chars, rewritten: of.rewritten_chars, draft: 0 }[variant] ?? 0;
+  const live = useLiveContents(at, of, characters, (call) => readText(at, variant, call), [variant]);
+  const text = live.contents.data.value?.content;
+  const save = () => saveContent(at, variant, fileOf(of, variant) ?? `${at.id}.md`);
   return (
-    <Shown of={content}>
-      {({ content: text }) => (
-        <>
-          <div class="actions">
-            {isOutdated && (
-              <button type="button" onClick={() => void content.reload()}>
-                <Icon name="refresh-cw" /> The document has changed: read it again
-              </button>
-            )}
-            {text.length <= MAX_EDITED ? (
-              <Action icon="pencil" label={variant === "draft" ? "Edit as the final content" : "Edit"} busy="Opening…" onRun={edit} />
-            ) : (
-              <span class="hint">Too long to edit here. Download it, and upload it changed.</span>
-            )}
-            <Action icon="download" label="Download" busy="Downloading…" onRun={save} />
-          </div>
-          <LongText text={text} />
-        </>
-      )}
-    </Shown>
+    <>
+      <div class="actions">
+        <ReadAgain of={live} />
+        {text !== undefined &&
+          (text.length <= MAX_EDITED ? (
+            <Edit at={at} variant={variant} onEdit={onEdit} />
+          ) : (
+            <span class="hint">Too long to edit here. Download it, and upload it changed.</span>
+          ))}
+        <Action icon="download" label="Download" busy="Downloading…" onRun={save} />
+      </div>
+      <Shown of={live.contents}>{({ content }) => <LongText text={content} />}</Shown>
+    </>
   );
 }
 
