@@ -47,7 +47,7 @@ function firstTab(of: Schemas["DocumentView"]): Tab {
 
 function Panel({ tab, at, of }: { tab: Tab; at: DocumentAt; of: Schemas["DocumentView"] }) {
   if (tab === "original") return <Original at={at} of={of} />;
-  if (tab === "changes") return <Changes at={at} before="digitized" after="rewritten" />;
+  if (tab === "changes") return <Changes at={at} of={of} />;
   if (tab === "chunks") return <Chunks at={at} of={of} />;
   if (tab === "history") return <History at={at} />;
   return <TextContent key={tab} at={at} of={of} variant={tab} onEdit={(variant) => setQuery({ tab: variant })} />;

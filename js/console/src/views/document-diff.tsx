@@ -3,11 +3,13 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
-import { type DocumentAt, type Variant, readText } from "../documents/contents";
+import type { Schemas } from "../api";
+import { type DocumentAt, readText } from "../documents/contents";
 import { type Hunk, type Line, difference } from "../documents/diff";
 import { counted } from "../knowledge/words";
-import { useResource } from "../ui/resource";
+import type { Call } from "../ui/resource";
 import { Shown } from "../ui/states";
+import { ReadAgain, useLiveContents } from "./document-live";
 
 /** Hunks rendered at a time. */
 const STEP = 200;
@@ -69,9 +71,18 @@ export function Difference({ before, after }: { before: string; after: string })
   );
 }
 
-/** The differences of two contents. */
-export function Changes({ at, before, after }: { at: DocumentAt; before: Variant; after: Variant }) {
-  const { partner, base, id } = at;
-  const contents = useResource((call) => Promise.all([readText(at, before, call), readText(at, after, call)]), [partner, base, id, before, after]);
-  return <Shown of={contents}>{([old, now]) => <Difference before={old.content} after={now.content} />}</Shown>;
+/** The differences of the final content from the digitized text. */
+export function Changes({ at, of }: { at: DocumentAt; of: Schemas["DocumentView"] }) {
+  const read = (call: Call) => Promise.all([readText(at, "digitized", call), readText(at, "rewritten", call)]);
+  const live = useLiveContents(at, of, (of.digitized_chars ?? 0) + (of.rewritten_chars ?? 0), read, []);
+  return (
+    <Shown of={live.contents}>
+      {([before, after]) => (
+        <>
+          <ReadAgain of={live} />
+          <Difference before={before.content} after={after.content} />
+        </>
+      )}
+    </Shown>
+  );
 }

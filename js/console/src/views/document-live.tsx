@@ -12,8 +12,14 @@ type DocumentView = Schemas["DocumentView"];
 /** Contents, and whether the document has changed since they were read. */
 export type LiveContents<T> = { contents: Resource<T>; isOutdated: boolean };
 
-/** Reads contents of so many characters. `on` lists the values that the read depends on. Contents above {@link MAX_LIVE} are not read again unasked. */
-export function useLiveContents<T>(at: DocumentAt, of: DocumentView, characters: number, read: (call: Call) => Promise<T>, on: readonly unknown[]): LiveContents<T> {
+/** Reads contents of so many characters, which are not read again unasked above {@link MAX_LIVE}. `on` lists the values that the read depends on. */
+export function useLiveContents<T>(
+  at: DocumentAt,
+  of: DocumentView,
+  characters: number,
+  read: (call: Call) => Promise<T>,
+  on: readonly unknown[],
+): LiveContents<T> {
   const { partner, base, id } = at;
   const isLive = characters <= MAX_LIVE;
   const readOf = useRef(of.updated_at);
