@@ -90,6 +90,13 @@ scene("a budget blocks documents, and a raise wakes them", {}, async (stage) => 
   await page.click("Change");
   await page.saysNoMore("wait for the budget");
   await page.says("2,400 of 5,000");
+  // What somebody else has set since is not undone.
+  const limits = `/api/knowledgebases/${PARTNER}/${encodeURIComponent(base)}/limits`;
+  await stage.backend.admin("PATCH", limits, { character_limit: 6000 });
+  await page.says("2,400 of 6,000");
+  await page.click("Undo");
+  await page.says("Nothing was undone");
+  assert.equal((await stage.backend.admin("GET", limits)).content.limits.character_limit, 6000);
   await unharmed(page);
 });
 

@@ -55,6 +55,12 @@ test("only limits that were changed are sent, and undone", () => {
   assert.deepEqual(limitsBody(some), { character_limit: null, token_limit: 0, dollar_limit_usd: "0.00000001" });
   assert.deepEqual(limitsBody(revertedChanges(some, limits)), limits);
   assert.deepEqual(limitsBody(revertedChanges({ token_limit: "5" }, limits)), { token_limit: null });
+  // Only what the changes set has to be there still.
+  const { areKept } = budget;
+  const set = { character_limit: "", dollar_limit_usd: "0.50" };
+  assert.equal(areKept(set, { character_limit: null, token_limit: 9, dollar_limit_usd: "0.5" }), true);
+  assert.equal(areKept(set, { character_limit: 7, token_limit: null, dollar_limit_usd: "0.5" }), false);
+  assert.equal(areKept(set, { character_limit: null, token_limit: null, dollar_limit_usd: null }), false);
   for (const wrong of [{ character_limit: "-1" }, { token_limit: "1.5" }, { dollar_limit_usd: "1,5" }, { dollar_limit_usd: "0.000000001" }, { token_limit: "9".repeat(16) }]) {
     assert.equal(changes(wrong), null, JSON.stringify(wrong));
   }

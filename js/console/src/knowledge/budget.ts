@@ -77,6 +77,12 @@ export function revertedChanges(changes: LimitChanges, limits: Limits): LimitCha
   return Object.fromEntries(LIMITS.filter((name) => changes[name] !== undefined).map((name) => [name, before[name]]));
 }
 
+/** Returns true if limits are still those that changes made them. */
+export function areKept(changes: LimitChanges, limits: Limits): boolean {
+  const unchanged = limitChanges({ ...limitTexts(limits), ...changes }, limits);
+  return unchanged !== null && Object.keys(unchanged).length === 0;
+}
+
 export type WakePlan = { documents: number; still_blocked: number; channels: number; complete: boolean };
 
 /** Returns true if a change of limits wakes something or leaves something blocked. */

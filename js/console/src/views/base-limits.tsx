@@ -4,11 +4,13 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import { type Schemas, api } from "../api";
-import { type LimitChanges, type LimitName, concernsSomething, limitChanges, limitTexts, limitsBody, revertedChanges } from "../knowledge/budget";
+import {
+  type LimitChanges, type LimitName, areKept, concernsSomething, limitChanges, limitTexts, limitsBody, revertedChanges,
+} from "../knowledge/budget";
 import { useDebounced } from "../knowledge/controls";
 import { LIMIT_FIELDS } from "../knowledge/limit-fields";
 import { counted } from "../knowledge/words";
-import { ask } from "../problem";
+import { Problem, ask } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatNumber, formatUsd } from "../ui/format";
@@ -54,7 +56,7 @@ function Wake({ partner, base, changes }: WakeProps) {
   const plan = useResource<Plan>(
     (call) => ask(api.GET("/api/knowledgebases/{partner}/{kb}/limits/wake", { ...call, params: { path: { partner, kb: base }, query: changes } })),
     [partner, base, JSON.stringify(changes)],
-    { partner, kinds: ["budget", "document"], base },
+    { partner, kinds: ["budget", "document", "folder"], base },
   );
   return <Shown of={useKept(plan)}>{(found) => <Woken of={found} isChanged={Object.keys(changes).length > 0} />}</Shown>;
 }
@@ -69,16 +71,22 @@ export function ChangeLimits({ partner, base, budget, onChanged, onClose }: Chan
   const { soon } = useDebounced(() => (considered.value = limitChanges(typed.peek(), limits)));
   useEffect(() => soon(undefined), [typed.value]);
 
+  const params = { path: { partner, kb: base } };
   const send = async (changes: LimitChanges) => {
-    const params = { path: { partner, kb: base } };
     await ask(api.PATCH("/api/knowledgebases/{partner}/{kb}/limits", { params, body: limitsBody(changes) }));
     onChanged();
+  };
+  // The API has no condition for a change, so that of another administrator in the same moment is not noticed.
+  const undo = async (changes: LimitChanges) => {
+    const now = await ask(api.GET("/api/knowledgebases/{partner}/{kb}/limits", { params }));
+    if (!areKept(changes, now.limits)) throw new Problem(409, "limits_changed", "Nothing was undone: the limits have been changed again since.");
+    await send(revertedChanges(changes, limits));
   };
   const change = async () => {
     const changes = limitChanges(typed.peek(), limits) ?? {};
     if (Object.keys(changes).length > 0) {
       await send(changes);
-      notify("The limits are changed", () => void send(revertedChanges(changes, limits)).catch(notifyFailure));
+      notify("The limits are changed", () => void undo(changes).catch(notifyFailure));
     }
     onClose();
   };
