@@ -223,6 +223,26 @@ scene("a document is read and edited in the console, and what others wrote meanw
   await counts(page, "3 documents");
 });
 
+scene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
+  const base = new Base(stage);
+  const page = await base.open("handbook");
+  await page.says("No documents in this folder");
+  // The server accepts the first two uploads, and the page does not hear of it.
+  await page.driver.executeScript(() => {
+    const { send } = XMLHttpRequest.prototype;
+    window.uploads = 0;
+    XMLHttpRequest.prototype.send = function (body) {
+      if (body && ++window.uploads <= 2) this.onload = this.onerror;
+      return send.call(this, body);
+    };
+  });
+  await drop(page, [{ name: "one.md", text: "It opens at one." }, { name: "two.md", text: "It opens at two." }, { name: "three.md", text: "It opens at three." }]);
+  await page.click("Upload 3 files");
+  await page.says("3 of 3 done");
+  assert.equal(await page.driver.executeScript("return window.uploads"), 3);
+  assert.deepEqual((await base.list()).documents.map(({ name }) => name), ["one.md", "three.md", "two.md"]);
+});
+
 scene("documents of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = new Base(stage);
   const page = await base.open();

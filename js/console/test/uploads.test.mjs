@@ -277,3 +277,48 @@ test("the report of an action that stopped or failed in part stays while others 
   assert.deepEqual(titles(), []);
   assert.equal(refused.done.value, 0);
 });
+
+test("an upload whose answer was lost is looked for by its name, its content and its age", async () => {
+  const { Unanswered, sha256 } = await load("documents/unanswered.ts", "documents/digest.ts");
+  const NOW = Date.parse("2026-01-01T00:10:00Z");
+  const hash = (text) => sha256(new Blob([text]));
+  const document = (id, name, text, secondsAgo = 1, more = {}) => ({
+    id, name, type: "file", size_bytes: text.length, created_at: new Date(NOW - 1_000 * secondsAgo).toISOString(), text, ...more,
+  });
+  const clock = new FakeClock();
+  let documents = [];
+  let digest = sha256;
+  const read = async (_, id) => ({ content_hash: await hash(documents.find((one) => one.id === id).text), duplicate_document_ids: ["dup"] });
+  const unanswered = new Unanswered({ list: async () => ({ documents, now: NOW }), read, digest: (file) => digest(file), clock });
+  const file = (name, text) => ({ name, file: new File([text], name || "unnamed") });
+  const find = async (source, secondsAgo = 10) => {
+    unanswered.lose(source, clock.time - 1_000 * secondsAgo);
+    return (await unanswered.find(source, new AbortController().signal))?.document ?? null;
+  };
+
+  documents = [document("1", "a.txt", "aaa")];
+  assert.equal(await unanswered.find(file("a.txt", "aaa")), null, "no answer was lost");
+  for (const other of [file("b.txt", "aaa"), file("a.txt", "aaaa"), file("a.txt", "bbb")]) assert.equal(await find(other), null);
+  documents = [document("0", "a.txt", "aaa", 13)];
+  assert.equal(await find(file("a.txt", "aaa")), null, "it was there before");
+  documents = [document("0", "a.txt", "bbb"), document("1", "a.txt", "aaa", 11)];
+  const [first, second] = [file("a.txt", "aaa"), file("a.txt", "aaa")];
+  assert.equal(await find(first), "1");
+  assert.equal(await find(second), null, "a document is that of one upload");
+  documents = [document("2", "a.txt", "aaa")];
+  unanswered.take("2");
+  assert.equal(await find(second), null, "nor is that of an upload that was answered");
+
+  // Where the server makes the name, the content has to be the same; without TLS, it is not known.
+  documents = [document("3", "unnamed", "ccc")];
+  digest = async () => null;
+  assert.equal(await find(file("", "ccc")), null);
+  digest = sha256;
+  assert.equal(await find(file("", "ccc")), "3");
+  documents = [document("4", "a.txt", "ddd")];
+  digest = async () => null;
+  assert.equal(await find(file("a.txt", "ddd")), "4");
+  documents = [document("5", "Page", "eee", 1, { type: "url", url: "https://example.com/" })];
+  assert.equal(await find({ name: "", url: "https://example.com/other" }), null);
+  assert.equal(await find({ name: "", url: "https://example.com/" }), "5");
+});

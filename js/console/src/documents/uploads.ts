@@ -2,13 +2,16 @@
 
 import { effect } from "@preact/signals";
 
-import { type Schemas, sessions } from "../api";
+import { type Schemas, api, sessions } from "../api";
 import { systemClock } from "../clock";
+import { filterOf } from "../knowledge/sorting";
 import { counted } from "../knowledge/words";
-import { toProblem } from "../problem";
+import { ask, problemOf, received, toProblem } from "../problem";
 import { notify, notifyFailure } from "../ui/toasts";
+import { sha256 } from "./digest";
 import { type Outcome, UploadQueue } from "./queue";
 import { Busy, transfer } from "./transfer";
+import { Unanswered } from "./unanswered";
 
 /** What happens after a document is digitized. */
 export type Processing = "as-is" | "rewrite" | "none";
@@ -41,22 +44,45 @@ function form(source: Source): FormData {
   return fields;
 }
 
-/** Statuses of a server that restarts; 0 if it cannot be reached. */
-const AWAY = [0, 502, 504];
+/** Lists the documents that may be of an upload: those of its folder that changed last, and have its name if that is known. */
+async function listLike({ partner, base, folder, name }: Source, signal: AbortSignal) {
+  const q = filterOf(name);
+  const params = { path: { partner, kb: base }, query: { sort: "changed" as const, folder, ...(q !== null && { q }) } };
+  const { data, error, response } = await received(api.GET("/api/document-list/{partner}/{kb}", { signal, params }));
+  if (!response.ok) throw problemOf({ error, response });
+  return { documents: data?.documents ?? [], now: Date.parse(response.headers.get("date") ?? "") };
+}
+
+const unanswered = new Unanswered<Source>({
+  list: listLike,
+  read: ({ partner, base }, id, signal) =>
+    ask(api.GET("/api/document/{partner}/{kb}/{doc_id}", { signal, params: { path: { partner, kb: base, doc_id: id } } })),
+  digest: sha256,
+  clock: systemClock,
+});
+
+/** Statuses of a server that restarts or has no capacity; 0 if it cannot be reached. */
+const LATER = [0, 429, 502, 503, 504];
 
 async function send(source: Source, onProgress: (share: number) => void, signal: AbortSignal): Promise<Outcome> {
   const path = `/api/documents/${encodeURIComponent(source.partner)}/${encodeURIComponent(source.base)}`;
   const signIn = sessions.signInCount.peek();
+  const began = systemClock.now();
   try {
+    const found = await unanswered.find(source, signal);
+    if (found) return { kind: "created", ...found };
     const body = await transfer({ method: "POST", path, body: form(source), onProgress, signal });
     const made = JSON.parse(await body.text()) as Schemas["DocumentView"];
+    unanswered.take(made.id);
     return { kind: "created", document: made.id, duplicates: made.duplicate_document_ids };
   } catch (error) {
     const problem = toProblem(error);
+    // The server may have accepted it.
+    if (!(error instanceof Busy) && (problem.status === 0 || problem.status >= 500)) unanswered.lose(source, began);
     const isOfEarlierSession = signIn !== sessions.signInCount.peek();
     if (problem.status === 401) return isOfEarlierSession ? { kind: "busy", waitMs: 0, problem } : { kind: "signed-out" };
     if (error instanceof Busy) return { kind: "busy", waitMs: error.waitMs, problem };
-    if (AWAY.includes(problem.status)) return { kind: "busy", waitMs: null, problem };
+    if (LATER.includes(problem.status)) return { kind: "busy", waitMs: null, problem };
     return { kind: "failed", problem };
   }
 }
