@@ -70,6 +70,42 @@ test("a tab that opens later learns the last id", async () => {
   assert.deepEqual(second.news, []);
 });
 
+test("a tab that could not listen reads everything again as soon as it hears which id the others have", async () => {
+  const { browser, clock, server, open } = world();
+  const [first, second] = [open(), open()];
+  await settle();
+  server.last.send("event: ready\nid: 1\ndata: {}\n\n");
+  await settle();
+  const [, member] = browser.members;
+  const alive = async () => {
+    server.last.send(":\n\n");
+    await clock.advance(20_000);
+  };
+  await alive();
+  assert.deepEqual(second.news, [{ kind: "reset" }]);
+  browser.members.delete(member);
+  server.last.send(`${event("a")}id: 2\n\n`);
+  await alive();
+  browser.members.add(member);
+  await alive();
+  assert.deepEqual(second.news, [{ kind: "reset" }, { kind: "reset" }]);
+  assert.deepEqual(first.news, [{ kind: "reset" }, change("a")]);
+  await alive();
+  assert.equal(second.news.length, 2);
+
+  // One that comes back with its last id, as from the back-forward cache, does not wait for that.
+  second.feed.close();
+  server.last.send(`${event("b")}id: 3\n\n`);
+  await settle();
+  const back = open("2");
+  await settle();
+  assert.deepEqual(back.news, [{ kind: "reset" }]);
+  const upToDate = open("3");
+  await settle();
+  assert.deepEqual(upToDate.news, []);
+  assert.equal(server.connections.length, 1);
+});
+
 test("a tab that takes over without an id reads everything again", async () => {
   const { server, open } = world();
   const [first, second] = [open(), open()];

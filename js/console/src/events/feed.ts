@@ -8,8 +8,8 @@ type Message =
   | { type: "event"; event: StreamEvent }
   /** Everything up to this id was shared. */
   | { type: "id"; id: string }
-  /** A tab reads the stream. */
-  | { type: "alive" }
+  /** A tab reads the stream, and has shared everything up to this id; null while it knows none. */
+  | { type: "alive"; id: string | null }
   /** A tab has opened and does not know the last id. */
   | { type: "hello" }
   /** The server refused for good. */
@@ -92,14 +92,30 @@ export class Feed {
       case "id":
         this.#lastId = message.id;
         break;
+      case "alive":
+        this.#catchUp(message.id);
+        break;
       case "hello":
-        if (this.#isReading) this.#post(this.#lastId === null ? { type: "alive" } : { type: "id", id: this.#lastId });
+        if (this.#isReading) this.#postAlive();
         break;
       case "refused":
         this.isRefused = true;
         this.#turn?.abort();
         break;
     }
+  }
+
+  #postAlive(): void {
+    this.#post({ type: "alive", id: this.#lastId });
+  }
+
+  /** Compares the id of the reading tab with that of this one, which missed what was shared while the browser kept it from listening. */
+  #catchUp(id: string | null): void {
+    // A tab of an older console does not tell the id.
+    if (this.#isReading || typeof id !== "string") return;
+    const isBehind = this.#lastId !== null && this.#lastId !== id;
+    this.#lastId = id;
+    if (isBehind) this.onEvent({ kind: "reset" });
   }
 
   /** Waits for the lock and reads while it is held. `steal` takes it from a tab that is suspended. */
@@ -149,7 +165,7 @@ export class Feed {
 
   async #sayAlive(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.isRefused) {
-      this.#post({ type: "alive" });
+      this.#postAlive();
       await this.ports.clock.sleep(ALIVE_EVERY_MS, signal);
     }
   }
