@@ -27,6 +27,6 @@ export function isOpenIn(closed: Closed, { folder, state }: Pick<Chosen, "folder
 
 /** Returns a test of documents for {@link isOpenIn}. What is not known yet counts as open. */
 export function useIsOpen(partner: string, base: string): (document: Pick<Chosen, "folder" | "state">) => boolean {
-  const closed = useResource((call) => readClosed(partner, base, call), [partner, base], { partner, kinds: ["base", "folder"], base });
+  const closed = useResource((call) => readClosed(partner, base, call), [partner, base], { partner, kinds: ["folder"], base });
   return (document) => isOpenIn(closed.data.value ?? new Set(), document);
 }

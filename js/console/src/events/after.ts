@@ -7,7 +7,7 @@ export type After = {
   partner: string;
   /** Kinds of resources, such as `document`. */
   kinds: readonly string[];
-  /** Leaves out the resources of other knowledge bases. */
+  /** Leaves out the resources of other knowledge bases, and adds the knowledge base itself. */
   base?: string;
   /** Leaves out other resources of these kinds. */
   id?: string;
@@ -18,7 +18,10 @@ export function isOutdatedBy(event: StreamEvent, after: After, hasFailed: boolea
   if (event.kind === "reset") return true;
   // The server is reachable again.
   if (event.kind === "ready") return hasFailed;
-  if (!("id" in event) || !after.kinds.includes(event.kind)) return false;
+  if (!("id" in event)) return false;
+  // A knowledge base that is being deleted, or is gone, tells nothing of what is in it.
+  if (event.kind === "base" && after.base !== undefined) return event.base === after.base;
+  if (!after.kinds.includes(event.kind)) return false;
   if (after.id !== undefined && event.id !== after.id) return false;
   return after.base === undefined || event.base === null || event.base === after.base;
 }

@@ -19,7 +19,8 @@ export function useSummedPages<T, S>(
   const pages = usePages(
     async (call, cursor) => {
       const page = await read(call, cursor);
-      if (page.summary !== null) summary.value = page.summary;
+      // A list that was read for other values is no longer shown.
+      if (page.summary !== null && !call.signal.aborted) summary.value = page.summary;
       return page;
     },
     on,

@@ -33,7 +33,7 @@ function useBase(partner: string, name: string) {
       return { budget, base: await findBase(partner, name, call) };
     },
     [partner, name],
-    { partner, kinds: ["base", "budget", "folder", "document"], base: name },
+    { partner, kinds: ["budget", "folder", "document"], base: name },
   );
 }
 

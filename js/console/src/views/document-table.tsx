@@ -47,7 +47,7 @@ function SelectAll({ rows, selected, onSelect }: { rows: Listed[]; selected: Rea
   return <input ref={box} type="checkbox" aria-label="Select all shown documents" checked={count === rows.length} onChange={toggle} />;
 }
 
-function Caption({ of }: { of: Sums | null }) {
+function Caption({ of }: { of: Sums | undefined }) {
   if (!of) return null;
   const { total, sums } = of;
   const incomplete = sums.spend.incomplete_documents;
@@ -140,7 +140,7 @@ function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, 
 type TableProps = {
   at: At;
   rows: Listed[];
-  sums: Sums | null;
+  sums: Sums | undefined;
   filter: DocumentFilter;
   selected: ReadonlySet<string>;
   /** Returns true if something can be done with a document. */

@@ -1,6 +1,6 @@
 // The documents of a knowledge base, or of one of its folders.
 
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 import { type Schemas, api } from "../api";
@@ -9,11 +9,11 @@ import {
   type DocumentFilter, documentQuery, filterQuery, isFiltered, readDocumentFilter, readSelected, selectedChange,
 } from "../documents/filter";
 import type { Found } from "../documents/dropped";
+import { useSummedPages } from "../knowledge/summed";
 import { ask } from "../problem";
 import { query, setQuery } from "../router";
 import { Icon } from "../ui/icon";
 import { useKept } from "../ui/kept";
-import { type Call, usePages } from "../ui/resource";
 import { Empty, More, Shown } from "../ui/states";
 import { type Action, ActionDialog, SelectionBar, type Subject, startRetry } from "./document-actions";
 import { AddDocuments } from "./document-add";
@@ -27,16 +27,17 @@ type Listed = Schemas["ListedDocumentView"];
 type Props = { partner: string; base: string; folder: string | null };
 export type Sums = { total: number; sums: Schemas["DocumentSumsView"] };
 
-/** Reads documents page by page. The sums come with the first page. */
-function useDocuments({ partner, base, folder }: Props, filter: DocumentFilter, sums: Signal<Sums | null>) {
+function useDocuments({ partner, base, folder }: Props, filter: DocumentFilter) {
   const asked = documentQuery(filter, folder);
-  const read = async (call: Call, cursor?: string) => {
-    const params = { path: { partner, kb: base }, query: { ...asked, ...(cursor !== undefined && { cursor }) } };
-    const page = await ask(api.GET("/api/document-list/{partner}/{kb}", { ...call, params }));
-    if (page.sums && typeof page.total === "number") sums.value = { total: page.total, sums: page.sums };
-    return { entries: page.documents, next: page.next_cursor ?? null };
-  };
-  return usePages(read, [partner, base, JSON.stringify(asked)], { partner, kinds: ["document", "folder", "base"], base });
+  return useSummedPages<Listed, Sums>(
+    async (call, cursor) => {
+      const params = { path: { partner, kb: base }, query: { ...asked, ...(cursor !== undefined && { cursor }) } };
+      const { documents: entries, next_cursor, sums, total } = await ask(api.GET("/api/document-list/{partner}/{kb}", { ...call, params }));
+      return { entries, next: next_cursor ?? null, summary: sums ? { sums, total: total ?? entries.length } : null };
+    },
+    [partner, base, JSON.stringify(asked)],
+    { partner, kinds: ["document", "folder"], base },
+  );
 }
 
 /** Replaces the selection. */
@@ -73,8 +74,7 @@ function Nothing({ filter, folder, onAdd }: { filter: DocumentFilter; folder: st
 export function Documents(props: Props) {
   const { partner, base, folder } = props;
   const filter = readDocumentFilter(query.value);
-  const sums = useSignal<Sums | null>(null);
-  const documents = useKept(useDocuments(props, filter, sums));
+  const documents = useKept(useDocuments(props, filter));
   const { selected, select } = useSelection();
   const action = useSignal<Action | null>(null);
   const adding = useSignal<Found[] | null>(null);
@@ -111,7 +111,7 @@ export function Documents(props: Props) {
               <DocumentTable
                 at={{ partner, base, folder }}
                 rows={entries}
-                sums={sums.value}
+                sums={documents.summary.value}
                 filter={filter}
                 selected={selected.value}
                 isOpen={isOpen}
