@@ -16,6 +16,7 @@ import { Icon } from "./ui/icon";
 import { OnceShown, forgetShown } from "./ui/once-shown";
 import { type Command, Palette } from "./ui/palette";
 import { Failed, Loading } from "./ui/states";
+import { StreamLost } from "./ui/stream-lost";
 import { toggleTheme } from "./ui/theme";
 import { Toasts } from "./ui/toasts";
 import { Account, signOut } from "./views/account";
@@ -128,6 +129,7 @@ function Bar({ partner }: { partner: string }) {
         Colloquy
       </Link>
       {partner && <span class="partner">{partner}</span>}
+      <StreamLost partner={partner} />
       <button type="button" class="palette-open" onClick={() => (isPaletteOpen.value = true)}>
         <Icon name="search" />
         <span>Go to…</span>

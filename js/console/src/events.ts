@@ -1,5 +1,7 @@
 // Events of a partner: which resources changed. One tab of the browser reads the stream for all.
 
+import { signal } from "@preact/signals";
+
 import { BACKGROUND, sessions } from "./api";
 import { systemClock } from "./clock";
 import { Feed, type FeedPorts } from "./events/feed";
@@ -15,6 +17,20 @@ type Listener = (event: StreamEvent) => void;
 type Shared = { feed: Feed | null; lastId: string | null; listeners: Set<Listener>; linger: ReturnType<typeof setTimeout> | undefined };
 
 const shared = new Map<string, Shared>();
+
+/** Partners whose stream is lost or was refused. */
+const lost = signal<ReadonlySet<string>>(new Set());
+
+function setLost(partner: string, isLost: boolean): void {
+  if (lost.peek().has(partner) === isLost) return;
+  const next = new Set(lost.peek());
+  if (isLost) next.add(partner);
+  else next.delete(partner);
+  lost.value = next;
+}
+
+/** Returns true if changes of a partner are not heard of, while a view listens for them. */
+export const isStreamLost = (partner: string) => lost.value.has(partner);
 
 const ports: Omit<FeedPorts, "open"> = {
   join: joinTabs,
@@ -40,14 +56,18 @@ async function open(partner: string, lastId: string | null, signal: AbortSignal)
 }
 
 function start(partner: string, entry: Shared): void {
-  const share = (event: StreamEvent) => {
-    for (const listener of [...entry.listeners]) listener(event);
+  const listener = {
+    onEvent: (event: StreamEvent) => {
+      for (const hear of [...entry.listeners]) hear(event);
+    },
+    onLive: (isLive: boolean) => setLost(partner, !isLive),
   };
   const opener = (lastId: string | null, signal: AbortSignal) => open(partner, lastId, signal);
-  entry.feed = new Feed(`colloquy-events:${partner}`, share, { ...ports, open: opener }, entry.lastId);
+  entry.feed = new Feed(`colloquy-events:${partner}`, listener, { ...ports, open: opener }, entry.lastId);
 }
 
-function stop(entry: Shared): void {
+function stop(partner: string, entry: Shared): void {
+  setLost(partner, false);
   entry.lastId = entry.feed?.lastId ?? entry.lastId;
   entry.feed?.close();
   entry.feed = null;
@@ -64,7 +84,7 @@ export function watch(partner: string, listener: Listener): () => void {
     entry.listeners.delete(listener);
     if (entry.listeners.size > 0) return;
     entry.linger = setTimeout(() => {
-      stop(entry);
+      stop(partner, entry);
       shared.delete(partner);
     }, LINGER_MS);
   };
@@ -73,7 +93,7 @@ export function watch(partner: string, listener: Listener): () => void {
 /** Closes all streams, and with `isOpen` opens those with listeners again. */
 function restart(isOpen: boolean): void {
   for (const [partner, entry] of shared) {
-    stop(entry);
+    stop(partner, entry);
     if (isOpen && entry.listeners.size > 0) start(partner, entry);
   }
 }

@@ -11,7 +11,7 @@ function world({ hasLocks = true } = {}) {
   const clock = new FakeClock();
   const server = new FakeServer();
   const open = (lastId = null) => {
-    const tab = { news: [], isVisible: true, changed: () => {} };
+    const tab = { news: [], live: [], isVisible: true, changed: () => {} };
     const ports = {
       open: server.open,
       join: browser.join,
@@ -23,7 +23,7 @@ function world({ hasLocks = true } = {}) {
       },
       clock,
     };
-    tab.feed = new Feed("colloquy-events:acme", (news) => tab.news.push(news), ports, lastId);
+    tab.feed = new Feed("colloquy-events:acme", { onEvent: (news) => tab.news.push(news), onLive: (isLive) => tab.live.push(isLive) }, ports, lastId);
     tab.show = (isVisible) => {
       tab.isVisible = isVisible;
       tab.changed();
@@ -68,6 +68,28 @@ test("a tab that opens later learns the last id", async () => {
   await settle();
   assert.equal(server.last.lastId, "7");
   assert.deepEqual(second.news, []);
+});
+
+test("all tabs learn that the stream is lost, and that it is there again", async () => {
+  const { clock, server, open } = world();
+  const tabs = [open(), open()];
+  await settle();
+  server.last.send("event: ready\nid: 1\ndata: {}\n\n");
+  await settle();
+  for (const { live } of tabs) assert.deepEqual(live, []);
+  server.answers.push(new Error("unreachable"), new Response("", { status: 502 }));
+  server.last.end();
+  await settle();
+  for (const { live } of tabs) assert.deepEqual(live, [false]);
+  const later = open();
+  await settle();
+  assert.deepEqual(later.live, [false]);
+  await clock.advance(10_000);
+  for (const { live } of [...tabs, later]) assert.deepEqual(live, [false, true]);
+  server.answers.push(new Response("", { status: 403 }));
+  server.last.end();
+  await clock.advance(10_000);
+  for (const { live } of [...tabs, later]) assert.deepEqual(live, [false, true, false]);
 });
 
 test("a tab that could not listen reads everything again as soon as it hears which id the others have", async () => {

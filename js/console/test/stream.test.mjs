@@ -16,6 +16,7 @@ async function begin({ lastId = null, answers = [] } = {}) {
     lastId,
     onEvent: (one) => news.push(one),
     onId: (id) => ids.push(id),
+    onLive: () => {},
     signal: stop.signal,
     clock,
   });

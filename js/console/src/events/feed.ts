@@ -8,14 +8,19 @@ type Message =
   | { type: "event"; event: StreamEvent }
   /** Everything up to this id was shared. */
   | { type: "id"; id: string }
-  /** A tab reads the stream, and has shared everything up to this id; null while it knows none. */
-  | { type: "alive"; id: string | null }
+  /** A tab reads the stream, or waits to connect again, and has shared everything up to this id; null while it knows none. */
+  | { type: "alive"; id: string | null; isLive: boolean }
   /** A tab has opened and does not know the last id. */
   | { type: "hello" }
   /** The server refused for good. */
   | { type: "refused" };
 
 export type Channel = { post: (message: unknown) => void; close: () => void };
+export type FeedListener = {
+  onEvent: (event: StreamEvent) => void;
+  /** Gets false when the stream of all tabs is lost, and true when it is there again. */
+  onLive: (isLive: boolean) => void;
+};
 type LockOptions = { signal: AbortSignal } | { steal: true };
 
 export type FeedPorts = {
@@ -40,6 +45,8 @@ export class Feed {
   /** True if the server refused the stream for good. */
   isRefused = false;
   #lastId: string | null;
+  /** False if the stream was lost, or refused. */
+  #isLive = true;
   #heard: number;
   #closed = new AbortController();
   /** Ends the turn of this tab: its wait for the lock, and its reading. */
@@ -49,7 +56,7 @@ export class Feed {
 
   constructor(
     private readonly name: string,
-    private readonly onEvent: (event: StreamEvent) => void,
+    private readonly listener: FeedListener,
     private readonly ports: FeedPorts,
     lastId: string | null = null,
   ) {
@@ -87,12 +94,13 @@ export class Feed {
     this.#heard = this.ports.clock.now();
     switch (message.type) {
       case "event":
-        this.onEvent(message.event);
+        this.listener.onEvent(message.event);
         break;
       case "id":
         this.#lastId = message.id;
         break;
       case "alive":
+        if (!this.#isReading && typeof message.isLive === "boolean") this.#setLive(message.isLive);
         this.#catchUp(message.id);
         break;
       case "hello":
@@ -100,13 +108,20 @@ export class Feed {
         break;
       case "refused":
         this.isRefused = true;
+        this.#setLive(false);
         this.#turn?.abort();
         break;
     }
   }
 
   #postAlive(): void {
-    this.#post({ type: "alive", id: this.#lastId });
+    this.#post({ type: "alive", id: this.#lastId, isLive: this.#isLive });
+  }
+
+  #setLive(isLive: boolean): void {
+    if (isLive === this.#isLive) return;
+    this.#isLive = isLive;
+    this.listener.onLive(isLive);
   }
 
   /** Compares the id of the reading tab with that of this one, which missed what was shared while the browser kept it from listening. */
@@ -115,7 +130,7 @@ export class Feed {
     if (this.#isReading || typeof id !== "string") return;
     const isBehind = this.#lastId !== null && this.#lastId !== id;
     this.#lastId = id;
-    if (isBehind) this.onEvent({ kind: "reset" });
+    if (isBehind) this.listener.onEvent({ kind: "reset" });
   }
 
   /** Waits for the lock and reads while it is held. `steal` takes it from a tab that is suspended. */
@@ -148,12 +163,17 @@ export class Feed {
       onEvent: (event) => {
         if (signal.aborted) return;
         this.#post({ type: "event", event });
-        this.onEvent(event);
+        this.listener.onEvent(event);
       },
       onId: (id) => {
         if (signal.aborted) return;
         this.#lastId = id;
         this.#post({ type: "id", id });
+      },
+      onLive: (isLive) => {
+        if (signal.aborted || isLive === this.#isLive) return;
+        this.#setLive(isLive);
+        this.#postAlive();
       },
       signal,
       clock: this.ports.clock,

@@ -14,6 +14,8 @@ export type StreamOptions = {
   lastId: string | null;
   onEvent: (event: StreamEvent) => void;
   onId: (id: string) => void;
+  /** Gets true when a connection begins, and false when it ends or fails. */
+  onLive: (isLive: boolean) => void;
   signal: AbortSignal;
   clock: Clock;
 };
@@ -56,7 +58,7 @@ function parseChange(kind: string, data: string): Change | null {
  * A connection that does not resume begins with a `reset`: data that was read while connecting may be older than the stream.
  */
 export async function follow(options: StreamOptions): Promise<number | null> {
-  const { open, onEvent, onId, signal, clock } = options;
+  const { open, onEvent, onId, onLive, signal, clock } = options;
   let lastId = options.lastId;
   let retryMs = FIRST_BACKOFF_MS;
   let failures = 0;
@@ -95,6 +97,7 @@ export async function follow(options: StreamOptions): Promise<number | null> {
       heard();
       const { status, headers } = response;
       if (status === 200 && headers.get("content-type")?.startsWith("text/event-stream")) {
+        onLive(true);
         // Some bodies do not notice an abort.
         await Promise.race([read(response, lastId !== null, attempt.signal), aborted(attempt.signal)]);
       } else {
@@ -112,6 +115,7 @@ export async function follow(options: StreamOptions): Promise<number | null> {
       silence.close();
       attempt.abort();
       signal.removeEventListener("abort", stop);
+      if (!signal.aborted) onLive(false);
     }
     if (signal.aborted) break;
     failures = clock.now() - began >= STEADY_MS ? 0 : failures + 1;
