@@ -18,6 +18,7 @@ import { type Command, Palette } from "./ui/palette";
 import { Failed, Loading } from "./ui/states";
 import { StreamLost } from "./ui/stream-lost";
 import { toggleTheme } from "./ui/theme";
+import { toggleTimes } from "./ui/time";
 import { Toasts } from "./ui/toasts";
 import { Account, signOut } from "./views/account";
 import { SignIn, SignInDialogs } from "./views/sign-in";
@@ -168,6 +169,7 @@ function Frame() {
       run: () => navigate(addressOf(place, partner)),
     })),
     { title: "Switch between light and dark", icon: "moon", run: toggleTheme },
+    { title: "Switch between relative and absolute times", icon: "clock", run: toggleTimes },
     { title: "Your session", icon: "user-round", run: () => (isAccountOpen.value = true) },
     { title: "Sign out", icon: "log-out", run: () => void signOut(false) },
     { title: "Sign out everywhere", icon: "log-out", run: () => void signOut(true) },

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 
+import { kept } from "../storage";
 import { formatAbsolute, formatRelative } from "./format";
 
 /** Counts half minutes. Relative times are rendered again with each. */
@@ -12,7 +13,16 @@ const tick = () => {
 setInterval(tick, 30_000);
 document.addEventListener("visibilitychange", tick);
 
-/** A time: relative, and absolute on hover, on focus and on paper. */
+const CHOSEN = "colloquy-times";
+const isAbsolute = signal(kept.get(CHOSEN) === "absolute");
+
+/** Shows all times as absolute ones, or as relative ones again. */
+export function toggleTimes(): void {
+  isAbsolute.value = !isAbsolute.peek();
+  kept.set(CHOSEN, isAbsolute.peek() ? "absolute" : "relative");
+}
+
+/** A time: relative, and absolute on hover, on a tap, on paper, or everywhere if that was chosen. No tab stop: tables have hundreds of them. */
 export function Time({ at, otherwise = "never" }: { at: string | null | undefined; otherwise?: string }) {
   void ticks.value;
   if (!at) return <span class="none">{otherwise}</span>;
@@ -20,8 +30,8 @@ export function Time({ at, otherwise = "never" }: { at: string | null | undefine
   if (Number.isNaN(date.getTime())) return <span>{at}</span>;
   const absolute = formatAbsolute(date);
   return (
-    <time dateTime={at} title={absolute} data-absolute={absolute} tabIndex={0}>
-      {formatRelative(date)}
+    <time dateTime={at} title={absolute} data-absolute={isAbsolute.value ? undefined : absolute} tabIndex={-1}>
+      {isAbsolute.value ? absolute : formatRelative(date)}
     </time>
   );
 }
