@@ -20,8 +20,10 @@ import { StreamLost } from "./ui/stream-lost";
 import { toggleTheme } from "./ui/theme";
 import { toggleTimes } from "./ui/time";
 import { Toasts } from "./ui/toasts";
-import { Account, signOut } from "./views/account";
+import { Account } from "./views/account";
 import { SignIn, SignInDialogs } from "./views/sign-in";
+import { SignOut, forgetSignOut, signOut } from "./views/sign-out";
+import { UnsavedButton, UnsavedDialog } from "./views/unsaved";
 
 const CHOSEN = "colloquy-partner";
 
@@ -30,6 +32,7 @@ const chosen = signal<string>(keptInTab.get(CHOSEN) ?? "");
 const isPaletteOpen = signal(false);
 const isMenuOpen = signal(false);
 const isAccountOpen = signal(false);
+const isUnsavedOpen = signal(false);
 const startProblem = signal<Problem | null>(null);
 
 function start(): void {
@@ -60,6 +63,8 @@ effect(() => {
   isPaletteOpen.value = false;
   isMenuOpen.value = false;
   isAccountOpen.value = false;
+  isUnsavedOpen.value = false;
+  forgetSignOut();
   forgetShown();
 });
 
@@ -131,6 +136,7 @@ function Bar({ partner }: { partner: string }) {
       </Link>
       {partner && <span class="partner">{partner}</span>}
       <StreamLost partner={partner} />
+      <UnsavedButton onOpen={() => (isUnsavedOpen.value = true)} />
       <button type="button" class="palette-open" onClick={() => (isPaletteOpen.value = true)}>
         <Icon name="search" />
         <span>Go to…</span>
@@ -171,8 +177,8 @@ function Frame() {
     { title: "Switch between light and dark", icon: "moon", run: toggleTheme },
     { title: "Switch between relative and absolute times", icon: "clock", run: toggleTimes },
     { title: "Your session", icon: "user-round", run: () => (isAccountOpen.value = true) },
-    { title: "Sign out", icon: "log-out", run: () => void signOut(false) },
-    { title: "Sign out everywhere", icon: "log-out", run: () => void signOut(true) },
+    { title: "Sign out", icon: "log-out", run: () => signOut(false) },
+    { title: "Sign out everywhere", icon: "log-out", run: () => signOut(true) },
   ];
   const skip = (event: Event) => {
     event.preventDefault();
@@ -190,7 +196,9 @@ function Frame() {
       </main>
       {isPaletteOpen.value && <Palette commands={commands} onClose={() => (isPaletteOpen.value = false)} />}
       {isAccountOpen.value && <Account onClose={() => (isAccountOpen.value = false)} />}
+      {isUnsavedOpen.value && <UnsavedDialog onClose={() => (isUnsavedOpen.value = false)} />}
       <OnceShown />
+      <SignOut />
       <SignInDialogs />
       <Toasts />
     </div>

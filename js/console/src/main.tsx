@@ -6,13 +6,15 @@ import { render } from "preact";
 
 import { beforeReset } from "./api";
 import { App, forgetUser } from "./app";
+import { allowLeaving } from "./unfinished";
 
 const root = document.getElementById("app");
 if (root) {
   render(<App />, root);
   beforeReset(() => {
     forgetUser();
-    // Unmounts what would ask the user to stay on the page.
+    // Nothing asks the user to stay on the page.
+    allowLeaving();
     render(null, root);
   });
 }

@@ -77,3 +77,28 @@ test("sizes, durations and times", async () => {
   assert.match(formatBytes(1_500_000), /1[.,]5/);
   assert.match(formatUsd("0.00012345"), /0[.,]00012345/);
 });
+
+test("what would be lost is listed, and the page is left with a question only while there is something", async () => {
+  const listeners = new Set();
+  globalThis.addEventListener = (type, listener) => type === "beforeunload" && listeners.add(listener);
+  globalThis.removeEventListener = (_, listener) => listeners.delete(listener);
+  const { allowLeaving, listed, mayBeLost, signal, unfinished } = await load("unfinished.ts", "../node_modules/@preact/signals/dist/signals.mjs");
+  assert.deepEqual([unfinished.value, listeners.size], [[], 0]);
+  const [texts, uploads] = [signal(null), signal("3 uploads")];
+  mayBeLost(texts);
+  mayBeLost(uploads);
+  assert.deepEqual([listed(unfinished.value), listeners.size], ["3 uploads", 1]);
+  let isAsked = false;
+  for (const listener of listeners) listener({ preventDefault: () => (isAsked = true) });
+  assert.equal(isAsked, true);
+  texts.value = "1 unsaved text";
+  assert.equal(listed(unfinished.value), "1 unsaved text and 3 uploads");
+  uploads.value = texts.value = null;
+  assert.equal(listeners.size, 0);
+  uploads.value = "1 upload";
+  allowLeaving();
+  assert.equal(listeners.size, 0);
+  uploads.value = null;
+  uploads.value = "1 upload";
+  assert.equal(listeners.size, 0);
+});

@@ -1,13 +1,16 @@
 // The actions on many documents of this tab. They go on while the user visits other views.
 
-import { effect } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 
 import { sessions } from "../api";
 import { systemClock } from "../clock";
 import { notify, notifyFailure } from "../ui/toasts";
+import { mayBeLost } from "../unfinished";
 import { Bulk, Bulks, type Change, type Target } from "./bulk";
 
 export const bulks = new Bulks();
+
+mayBeLost(computed(() => (bulks.shown.value.some(({ isRunning }) => isRunning.value) ? "an action on documents" : null)));
 
 /** Texts of an action: `Moving`, and `moved` of what is done. */
 export type Verbs = { doing: string; done: string };

@@ -1,6 +1,6 @@
 // The uploads of this tab. They go on while the user visits other views, and end with the session.
 
-import { effect } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 
 import { type Schemas, api, sessions } from "../api";
 import { systemClock } from "../clock";
@@ -8,6 +8,7 @@ import { filterOf } from "../knowledge/sorting";
 import { counted } from "../knowledge/words";
 import { ask, problemOf, received, toProblem } from "../problem";
 import { notify, notifyFailure } from "../ui/toasts";
+import { mayBeLost } from "../unfinished";
 import { sha256 } from "./digest";
 import { type Outcome, UploadQueue } from "./queue";
 import { Busy, transfer } from "./transfer";
@@ -92,13 +93,17 @@ export const uploads = new UploadQueue<Source>({ send, clock: systemClock });
 /** Name of an upload for people. */
 export const nameOf = (source: Source) => source.name || ("file" in source ? source.file.name : source.url);
 
-const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+mayBeLost(
+  computed(() => {
+    const { queued, sending, waiting } = uploads.counts.value;
+    const left = queued + sending + waiting;
+    return left > 0 ? counted(left, "upload") : null;
+  }),
+);
 
 let wasActive = false;
 effect(() => {
   const isActive = uploads.isActive.value;
-  if (isActive) addEventListener("beforeunload", warn);
-  else removeEventListener("beforeunload", warn);
   if (wasActive && !isActive && uploads.uploads.peek().length > 0) {
     const { done, failed } = uploads.counts.peek();
     if (failed > 0) notifyFailure(`${counted(failed, "upload")} of ${(done + failed).toLocaleString()} failed`);

@@ -1,39 +1,21 @@
-// The session: its key, when it ends, and signing out.
+// The session: its key, and when it ends.
 
-import { useSignal } from "@preact/signals";
-
-import { api, sessions } from "../api";
-import { ask, toProblem } from "../problem";
+import { api } from "../api";
+import { ask } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 import { Time } from "../ui/time";
-import { notifyFailure } from "../ui/toasts";
-
-/** Signs out of this browser, or of all browsers. */
-export async function signOut(isEverywhere: boolean): Promise<void> {
-  try {
-    await sessions.signOut(isEverywhere);
-  } catch (error) {
-    notifyFailure(error);
-  }
-}
+import { signOut } from "./sign-out";
 
 /** Address of the licences of the packages that the console contains. The page names it. */
 const licensesUrl = () => document.querySelector<HTMLLinkElement>('link[rel="license"]')?.href;
 
 export function Account({ onClose }: { onClose: () => void }) {
   const session = useResource((call) => ask(api.GET("/api/console/session", call)), []);
-  const isBusy = useSignal(false);
-  const error = useSignal("");
-  const leave = async (isEverywhere: boolean) => {
-    if (isBusy.value) return;
-    isBusy.value = true;
-    error.value = "";
-    await sessions.signOut(isEverywhere).catch((thrown: unknown) => {
-      error.value = toProblem(thrown).message;
-    });
-    isBusy.value = false;
+  const leave = (isEverywhere: boolean) => {
+    onClose();
+    signOut(isEverywhere);
   };
   return (
     <Dialog title="Your session" onClose={onClose}>
@@ -65,14 +47,11 @@ export function Account({ onClose }: { onClose: () => void }) {
           Licences of the parts
         </a>
       </p>
-      <p class="error" role="alert">
-        {error.value}
-      </p>
       <footer>
-        <button type="button" class="primary" aria-disabled={isBusy.value} onClick={() => void leave(false)}>
+        <button type="button" class="primary" onClick={() => leave(false)}>
           Sign out
         </button>
-        <button type="button" aria-disabled={isBusy.value} onClick={() => void leave(true)}>
+        <button type="button" onClick={() => leave(true)}>
           Sign out everywhere
         </button>
       </footer>

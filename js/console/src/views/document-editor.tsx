@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import {
   type DocumentAt, type Replaced, type Tagged, type WritableVariant, isConflict, readTagged, replacedBy, writeText,
 } from "../documents/contents";
-import { type Edit, editOf, isChanged, setEdit } from "../documents/edits";
+import { type Edit, editOf, endEdit, isChanged, setEdit, takesFocus } from "../documents/edits";
 import { counted } from "../knowledge/words";
 import { toProblem } from "../problem";
 import { Dialog } from "../ui/dialog";
@@ -14,7 +14,6 @@ import { Form } from "../ui/form";
 import { Icon } from "../ui/icon";
 import { notify } from "../ui/toasts";
 import { Difference } from "./document-diff";
-import { editKey } from "./document-text";
 
 /**
  * Why a text was not written: `now` is the content that others wrote meanwhile, null if they removed it; with `isWaiting` it is the same as before, and a
@@ -69,21 +68,24 @@ function Discard({ onDiscard, onClose }: { onDiscard: () => void; onClose: () =>
   );
 }
 
-export function Editor({ at, variant }: { at: DocumentAt; variant: WritableVariant }) {
-  const key = editKey(at, variant);
-  const edit: Edit = editOf(key) ?? { before: null, text: "" };
+export function Editor({ at, name, variant }: { at: DocumentAt; name: string; variant: WritableVariant }) {
+  const textAt = { ...at, variant };
+  const edit: Edit = editOf(textAt) ?? { at: textAt, name, before: null, text: "" };
   const isBusy = useSignal(false);
   const error = useSignal("");
   const conflict = useSignal<Conflict | null>(null);
   const isDiscarding = useSignal(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const hasChanges = isChanged(edit);
-  useEffect(() => field.current?.focus({ preventScroll: true }), []);
+  // Who comes by the tabs, or back to the page, keeps the focus there.
+  useEffect(() => {
+    if (takesFocus(textAt)) field.current?.focus({ preventScroll: true });
+  }, []);
 
   const write = async (replaced: Replaced) => {
     try {
       const isWritten = await writeText(at, variant, edit.text, replaced);
-      setEdit(key, null);
+      endEdit(textAt);
       notify(isWritten ? `The ${WHAT[variant]} is saved` : `The ${WHAT[variant]} is kept until the budget has room for it`);
     } catch (thrown) {
       if (!isConflict(thrown)) throw thrown;
@@ -99,7 +101,7 @@ export function Editor({ at, variant }: { at: DocumentAt; variant: WritableVaria
     await write(replaced).catch((thrown: unknown) => (error.value = toProblem(thrown).message));
     isBusy.value = false;
   };
-  const discard = () => setEdit(key, null);
+  const discard = () => endEdit(textAt);
   const theirs = conflict.value;
   const overwrite = ({ now, isWaiting }: Conflict) => void save(isWaiting ? "any" : replacedBy(now));
   return (
@@ -116,7 +118,7 @@ export function Editor({ at, variant }: { at: DocumentAt; variant: WritableVaria
         readOnly={isBusy.value}
         aria-label={`The ${WHAT[variant]}`}
         value={edit.text}
-        onInput={(event) => setEdit(key, { ...edit, text: event.currentTarget.value })}
+        onInput={(event) => setEdit({ ...edit, text: event.currentTarget.value })}
       />
       <p class="error" role="alert">
         {error.value}

@@ -6,7 +6,7 @@ import type { Schemas } from "../api";
 import {
   type DocumentAt, MAX_EDITED, type Variant, type WritableVariant, readTagged, readText, saveContent,
 } from "../documents/contents";
-import { editOf, isChanged, setEdit } from "../documents/edits";
+import { editOf, isChanged, openEdit } from "../documents/edits";
 import { PART_LENGTH, firstParts } from "../documents/parts";
 import { Action } from "../ui/action";
 import { formatNumber } from "../ui/format";
@@ -19,8 +19,6 @@ import { ReadAgain, useLiveContents } from "./document-live";
 type DocumentView = Schemas["DocumentView"];
 
 const Editor = lazy(async () => (await import("./document-editor")).Editor);
-
-export const editKey = ({ partner, base, id }: DocumentAt, variant: WritableVariant) => JSON.stringify([partner, base, id, variant]);
 
 /** A text of which parts are shown one after the other: a page with all of a long one would freeze. */
 export function LongText({ text }: { text: string }) {
@@ -61,17 +59,18 @@ function fileOf(of: DocumentView, variant: Variant): string | null | undefined {
 type TextProps = { at: DocumentAt; of: DocumentView; variant: Exclude<Variant, "original">; onEdit: (variant: WritableVariant) => void };
 
 /** Edits a text, or the final content that a draft becomes. */
-function Edit({ at, variant, onEdit }: Omit<TextProps, "of">) {
+function Edit({ at, of, variant, onEdit }: TextProps) {
   const edit = async () => {
     const target = variant === "draft" ? "rewritten" : variant;
-    const kept = editOf(editKey(at, target));
+    const kept = editOf({ ...at, variant: target });
     if (kept && isChanged(kept)) {
       notify("Your unsaved changes are shown; save or discard them first");
+      openEdit(kept);
       return onEdit(target);
     }
     const before = await readTagged(at, target);
     const text = variant === "draft" ? (await readText(at, variant)).content : (before?.text ?? "");
-    setEdit(editKey(at, target), { before, text });
+    openEdit({ at: { ...at, variant: target }, name: of.name, before, text });
     onEdit(target);
   };
   return <Action icon="pencil" label={variant === "draft" ? "Edit as the final content" : "Edit"} busy="Opening…" onRun={edit} />;
@@ -89,7 +88,7 @@ function Read({ at, of, variant, onEdit }: TextProps) {
         <ReadAgain of={live} />
         {text !== undefined &&
           (text.length <= MAX_EDITED ? (
-            <Edit at={at} variant={variant} onEdit={onEdit} />
+            <Edit at={at} of={of} variant={variant} onEdit={onEdit} />
           ) : (
             <span class="hint">Too long to edit here. Download it, and upload it changed.</span>
           ))}
@@ -103,12 +102,12 @@ function Read({ at, of, variant, onEdit }: TextProps) {
 export function TextContent(props: TextProps) {
   const { at, of, variant, onEdit } = props;
   const target = variant === "draft" ? null : variant;
-  if (target && editOf(editKey(at, target))) return <Editor at={at} variant={target} />;
+  if (target && editOf({ ...at, variant: target })) return <Editor at={at} name={of.name} variant={target} />;
   if (fileOf(of, variant)) return <Read {...props} />;
   const { title, next } = EMPTY[variant];
   const write = () => {
     if (!target) return;
-    setEdit(editKey(at, target), { before: null, text: "" });
+    openEdit({ at: { ...at, variant: target }, name: of.name, before: null, text: "" });
     onEdit(target);
   };
   return (

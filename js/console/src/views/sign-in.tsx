@@ -9,6 +9,7 @@ import { linkFailure, takeToken } from "../sign-in-link";
 import { Dialog } from "../ui/dialog";
 import { focusHeading } from "../ui/focus";
 import { Form } from "../ui/form";
+import { listed, unfinished } from "../unfinished";
 
 /** Token of a link that was opened and is not used yet. */
 const token = signal<string | null>(null);
@@ -122,6 +123,7 @@ export function SignInDialogs() {
       <Dialog key="ended" title="Your session has ended">
         <p>Sign in again to continue. What you entered on this page is kept if you sign in with the same key.</p>
         <Ways />
+        {unfinished.value.length > 0 && <p class="hint">Leaving this page loses {listed(unfinished.value)}.</p>}
         <p>
           <button type="button" onClick={leavePage}>
             Leave this page
