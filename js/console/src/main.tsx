@@ -6,10 +6,12 @@ import { render } from "preact";
 
 import { beforeReset } from "./api";
 import { App, forgetUser } from "./app";
+import { keepFocus } from "./ui/focus";
 import { allowLeaving } from "./unfinished";
 
 const root = document.getElementById("app");
 if (root) {
+  keepFocus();
   render(<App />, root);
   beforeReset(() => {
     forgetUser();
