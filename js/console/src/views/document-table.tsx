@@ -74,19 +74,19 @@ function Caption({ of }: { of: Sums | undefined }) {
 
 function RowActions({ of: { name, state }, onAct }: Pick<RowProps, "of" | "onAct">) {
   return (
-    <>
+    <div>
       {state === "failed" && <RowAction icon="refresh-cw" label={`Retry ${name}`} onClick={() => onAct("retry")} />}
       <RowAction icon="wand-sparkles" label={`Rewrite ${name}`} onClick={() => onAct("rewrite")} />
       <RowAction icon="folder-input" label={`Move ${name}`} onClick={() => onAct("move")} />
       <RowAction icon="trash-2" label={`Delete ${name}`} onClick={() => onAct("delete")} />
-    </>
+    </div>
   );
 }
 
 type RowProps = { at: At; of: Listed; isOpen: boolean; isSelected: boolean; onToggle: () => void; onAct: (kind: Action["kind"]) => void };
 
 /** Columns from the name to the actions. */
-const COLUMNS = 8;
+const COLUMNS = 7;
 
 /** A document: its row, and a second one with what is wrong with it. */
 function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, onAct }: RowProps) {
@@ -109,9 +109,11 @@ function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, 
         </th>
         <td>
           <DocumentState state={state} of={of} />
-        </td>
-        <td class="waiting">
-          <Waiting since={of.queued_at} next={of.next_attempt_at} />
+          {of.queued_at && (
+            <span class="waiting">
+              since <Waiting since={of.queued_at} next={of.next_attempt_at} />
+            </span>
+          )}
         </td>
         <td class="number">{formatBytes(of.size_bytes)}</td>
         <td class="number">{of.tokens === 0 ? <span class="none">0</span> : formatNumber(of.tokens)}</td>
@@ -171,7 +173,6 @@ export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSele
           <Sorted by="state" filter={filter}>
             State
           </Sorted>
-          <th scope="col">Waiting since</th>
           <Sorted by="size" filter={filter} isNumber>
             Size
           </Sorted>
