@@ -101,6 +101,30 @@ scene("a session that ends midway is asked for above the page", {}, async (stage
   await page.says("It is not shown again.");
 });
 
+scene("the console says when it hears of no changes, and catches up", {}, async (stage) => {
+  const { api_key } = await createKey(stage, "live");
+  const page = await console_(stage);
+  await page.signIn(api_key);
+  await page.says("Overview");
+  // No view listens yet.
+  await page.driver.executeScript(() => {
+    const { fetch } = window;
+    window.isLost = true;
+    window.fetch = (resource, init) =>
+      window.isLost && String(resource).includes("/api/events/") ? Promise.reject(new TypeError("lost")) : fetch(resource, init);
+  });
+  await page.click("Keys");
+  await page.says("Create a key");
+  await page.says("No live updates");
+  await accessible(page, "no live updates", null);
+  const made = `made meanwhile ${stage.browserName}`;
+  await createKey(stage, made);
+  assert.ok(!(await page.text()).includes(made));
+  await page.driver.executeScript("window.isLost = false");
+  await page.saysNoMore("No live updates");
+  await page.says(made);
+});
+
 scene("a call is found in the console with its transcript and its webhook", { webhook: true }, async (stage) => {
   await stage.page.call();
   await stage.page.type(HOSTILE);

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 
+import { Key } from "selenium-webdriver";
+
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
@@ -118,6 +120,17 @@ scene("files that are dropped into the console become documents, which are sorte
   await page.click("Show all");
   await counts(page, "28 documents");
   assert.ok((await shown(page)).includes(`${HOSTILE}.txt`), "names are as they were");
+  // The table fits the window of a small notebook, and its times are no tab stops.
+  const window = page.driver.manage().window();
+  const size = await window.getRect();
+  await window.setRect({ width: 1280, height: 800 });
+  const [wanted, there] = await page.driver.executeScript(() => {
+    const { scrollWidth, clientWidth } = document.querySelector(".documents .scroll");
+    return [scrollWidth, clientWidth];
+  });
+  assert.ok(wanted <= there, `the table: ${wanted} of ${there} pixels`);
+  await window.setRect(size);
+  assert.equal(await page.driver.executeScript("return [...document.querySelectorAll('time')].filter(({ tabIndex }) => tabIndex >= 0).length"), 0);
 
   await page.click("Size");
   const bySize = (await base.list("sort=size")).documents.map(({ name }) => name);
@@ -135,11 +148,20 @@ scene("files that are dropped into the console become documents, which are sorte
   await page.click("Rewrite…");
   await page.says("No model for rewriting is configured");
   await page.click("Close");
-  await page.click("Move…");
+  await page.press("Move…");
   await page.choose("folder", "archive");
-  await page.click("Move");
+  await page.press("Move");
   await counts(page, "3 documents");
+  // The buttons of the selection are gone, and the focus is beside where they were.
+  await page.focuses("Documents");
   assert.deepEqual((await base.list("folder=archive")).documents.map(({ name }) => name), ["Page 30.md", "Page 31.md"]);
+  for (const [deleted, next] of [["Page 33.md", "Delete Page 34.md"], ["Page 34.md", "Delete Page 32.md"]]) {
+    await page.press(`Delete ${deleted}`);
+    await page.says("cannot be undone");
+    await page.press("Delete");
+    await until(`${deleted} is gone`, async () => !(await shown(page)).includes(deleted));
+    await page.focuses(next);
+  }
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
   assert.deepEqual(await page.violations(), []);
 });
@@ -171,10 +193,24 @@ scene("a document is read and edited in the console, and what others wrote meanw
   };
   await write("It opens at nine.");
   await accessible(page, "an editor", null);
-  // What is written survives a visit elsewhere.
+  // Arrow keys pass the tab with the editor, which leaves the focus with the tabs.
+  await page.click("Digitized");
+  await page.press("Digitized", Key.ARROW_RIGHT);
+  await page.focuses("Rewritten");
+  await page.field("content");
+  await page.driver.actions().sendKeys(Key.ARROW_RIGHT).perform();
+  await page.focuses("Changes");
+  // What is written survives a visit elsewhere, is listed there, and is not lost by signing out unasked.
   await page.click("Characters");
   await page.says("librarian");
-  await page.driver.navigate().back();
+  await page.click("Your session");
+  await page.click("Sign out");
+  await page.says("This is lost: 1 unsaved text.");
+  await accessible(page, "a question before signing out", null);
+  await page.click("Cancel");
+  await page.click("1 unsaved text");
+  await accessible(page, "unsaved texts", null);
+  await page.driver.executeScript("document.querySelector('dialog[open] li a').click()");
   assert.equal(await (await page.field("content")).getAttribute("value"), "It opens at nine.");
   const content = `/api/documents/${base.route}/${text}/content/rewritten`;
   await stage.backend.admin("PUT", content, form({ content: "It opens at eight." }));
@@ -184,15 +220,20 @@ scene("a document is read and edited in the console, and what others wrote meanw
   await page.says("It opens at eight.");
   await accessible(page, "a conflict", null);
   assert.equal((await stage.backend.admin("GET", content)).content.content, "It opens at eight.");
-  await page.click("Overwrite with mine");
+  await page.press("Overwrite with mine");
   await page.says("The final content is saved");
+  await page.focuses("div");
+  assert.equal(await page.driver.executeScript("return document.activeElement.id"), "tab-panel");
+  await page.saysNoMore("1 unsaved text");
   assert.equal((await stage.backend.admin("GET", content)).content.content, "It opens at nine.");
   await page.click("Changes");
   await page.says("1 line added");
   await accessible(page, "changes", null);
-  // Chunks and history follow what others write.
+  // Changes, chunks and history follow what others write.
+  await stage.backend.admin("PUT", content, form({ content: "It opens at midnight." }));
+  await page.says("It opens at midnight.");
   await page.click("Chunks");
-  await page.says("It opens at nine.");
+  await page.says("Chunk 1,");
   await accessible(page, "chunks", null);
   await stage.backend.admin("PUT", content, form({ content: "It opens at noon." }));
   await page.says("It opens at noon.");
@@ -204,6 +245,20 @@ scene("a document is read and edited in the console, and what others wrote meanw
   await page.enter("name", "Renamed");
   await page.click("Rename");
   await until("the heading has the new name", () => page.driver.executeScript("return document.querySelector('h1').innerText === 'Renamed'"));
+
+  // A text that is too long to be shown can be downloaded.
+  await page.driver.executeScript(() => {
+    const { fetch } = window;
+    const answer = { detail: "A content of more than 9 bytes can be downloaded only", code: "invalid_request", field: "type" };
+    window.fetch = (resource, init) => {
+      const isText = (resource.url ?? String(resource)).endsWith("/content/rewritten");
+      return isText ? Promise.resolve(Response.json(answer, { status: 400 })) : fetch(resource, init);
+    };
+  });
+  await page.click("Rewritten");
+  await page.says("can be downloaded only");
+  assert.ok((await page.text()).includes("Download") && !(await page.text()).includes("Try again"));
+  await accessible(page, "a text that is too long", null);
 
   // Originals never run.
   for (const [id, words] of [[html, "<p>Hello</p>"], [xml, "window.hostile = true"]]) {
@@ -236,7 +291,7 @@ scene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
       return send.call(this, body);
     };
   });
-  await drop(page, [{ name: "one.md", text: "It opens at one." }, { name: "two.md", text: "It opens at two." }, { name: "three.md", text: "It opens at three." }]);
+  await drop(page, ["one", "two", "three"].map((hour) => ({ name: `${hour}.md`, text: `It opens at ${hour}.` })));
   await page.click("Upload 3 files");
   await page.says("3 of 3 done");
   assert.equal(await page.driver.executeScript("return window.uploads"), 3);

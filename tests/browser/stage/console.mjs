@@ -1,6 +1,6 @@
 // The console in a browser, as somebody uses it.
 
-import { By } from "selenium-webdriver";
+import { By, Key } from "selenium-webdriver";
 
 import { until } from "./waiting.mjs";
 
@@ -65,6 +65,27 @@ export class ConsolePage {
       return found !== undefined;
     }, name);
     await until(`there is ${name} to click`, clicked);
+  }
+
+  /** Focuses the button, link or tab with this name and presses a key there, Enter by default. */
+  async press(name, key = Key.ENTER) {
+    const focused = () => this.driver.executeScript((wanted) => {
+      const named = (element) => (element.getAttribute("aria-label") ?? element.innerText).replaceAll(/\s+/g, " ").trim() === wanted;
+      const within = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document;
+      [...within.querySelectorAll("button, a")].find((element) => named(element) && element.checkVisibility())?.focus();
+      return named(document.activeElement);
+    }, name);
+    await until(`there is ${name} to focus`, focused);
+    await this.driver.actions().sendKeys(key).perform();
+  }
+
+  /** Waits until the element with this name, or with this tag, has the focus. */
+  focuses(name) {
+    const focused = () => this.driver.executeScript(() => {
+      const { ariaLabel, innerText, tagName } = document.activeElement;
+      return [tagName.toLowerCase(), ariaLabel ?? innerText.trim()];
+    });
+    return until(`the focus is on ${name}`, async () => (await focused()).includes(name));
   }
 
   field(name) {
