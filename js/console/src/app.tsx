@@ -177,8 +177,8 @@ function Frame() {
     { title: "Switch between light and dark", icon: "moon", run: toggleTheme },
     { title: "Switch between relative and absolute times", icon: "clock", run: toggleTimes },
     { title: "Your session", icon: "user-round", run: () => (isAccountOpen.value = true) },
-    { title: "Sign out", icon: "log-out", run: () => signOut(false) },
-    { title: "Sign out everywhere", icon: "log-out", run: () => signOut(true) },
+    { title: "Sign out", icon: "log-out", run: () => void signOut(false) },
+    { title: "Sign out everywhere", icon: "log-out", run: () => void signOut(true) },
   ];
   const skip = (event: Event) => {
     event.preventDefault();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { load } from "./bundle.mjs";
+import { FakeBrowser, FakeClock } from "./fakes.mjs";
 
 test("a sign-in link is taken off the address, and only 401 uses it up", async () => {
   const { Problem, linkFailure, takeToken, tokenOf } = await load("sign-in-link.ts", "problem.ts");
@@ -101,4 +102,22 @@ test("what would be lost is listed, and the page is left with a question only wh
   uploads.value = null;
   uploads.value = "1 upload";
   assert.equal(listeners.size, 0);
+});
+
+test("other tabs tell what they would lose", async () => {
+  const { Others } = await load("others.ts");
+  const { join } = new FakeBrowser();
+  const clock = new FakeClock();
+  const tab = (...words) => new Others({ join, own: () => words, clock });
+  const [first, second] = [tab("1 upload"), tab("2 unsaved texts")];
+  tab();
+  const ask = async (others) => {
+    const answered = others.ask();
+    await clock.advance(1_000);
+    return answered;
+  };
+  assert.deepEqual(await ask(first), ["2 unsaved texts"]);
+  assert.deepEqual(await ask(second), ["1 upload"]);
+  assert.deepEqual(await ask(first), ["2 unsaved texts"]);
+  assert.deepEqual(await new Others({ join: () => null, own: () => [], clock }).ask(), []);
 });

@@ -15,7 +15,7 @@ export function Account({ onClose }: { onClose: () => void }) {
   const session = useResource((call) => ask(api.GET("/api/console/session", call)), []);
   const leave = (isEverywhere: boolean) => {
     onClose();
-    signOut(isEverywhere);
+    void signOut(isEverywhere);
   };
   return (
     <Dialog title="Your session" onClose={onClose}>
