@@ -44,7 +44,7 @@ export function UnsavedButton({ onOpen }: { onOpen: () => void }) {
 export function UnsavedDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title={words()} onClose={onClose}>
-      <p>They are kept until you save or discard them, sign out, or close the page.</p>
+      <p>Unsaved texts are kept until you save or discard them, sign out, or close the page.</p>
       <UnsavedTexts onFollow={onClose} />
     </Dialog>
   );
