@@ -185,6 +185,29 @@ test("a visible tab takes over from one that is suspended, which waits for its n
   assert.equal(server.last.lastId, "2");
 });
 
+test("a tab that opens while the reading one is suspended takes over soon", async () => {
+  const { browser, clock, server, open } = world();
+  const suspended = open();
+  await settle();
+  server.last.send("event: ready\nid: 1\ndata: {}\n\n");
+  await settle();
+  browser.members.clear();
+  suspended.isVisible = false;
+  const later = open();
+  await clock.advance(20_000);
+  assert.equal(server.connections.length, 2);
+  server.last.send("event: ready\nid: 2\ndata: {}\n\n");
+  await settle();
+  assert.deepEqual(later.news, [{ kind: "reset" }]);
+  // One whose reading tab answers does not take over.
+  open();
+  for (let past = 0; past < 300_000; past += 20_000) {
+    server.last.send(":\n\n");
+    await clock.advance(20_000);
+  }
+  assert.equal(server.connections.length, 2);
+});
+
 test("locks that are refused are asked for seldom", async () => {
   const { browser, clock, open } = world();
   let requests = 0;

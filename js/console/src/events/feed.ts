@@ -39,6 +39,8 @@ export type FeedPorts = {
 const ALIVE_EVERY_MS = 20_000;
 /** Silence after which the reading tab counts as suspended, and a visible tab takes over. */
 const SUSPENDED_MS = 150_000;
+/** Silence after which a tab that has just opened takes over. A tab that reads answers at once, also in the background. */
+const UNANSWERED_MS = 15_000;
 
 /** A subscription of this tab to the events of a partner. */
 export class Feed {
@@ -61,7 +63,7 @@ export class Feed {
     lastId: string | null = null,
   ) {
     this.#lastId = lastId;
-    this.#heard = ports.clock.now();
+    this.#heard = ports.clock.now() - SUSPENDED_MS + UNANSWERED_MS;
     this.#channel = ports.locks ? ports.join(name, (message) => this.#receive(message as Message)) : null;
     if (this.#channel) {
       this.#post({ type: "hello" });
@@ -91,7 +93,7 @@ export class Feed {
 
   #receive(message: Message): void {
     if (this.#closed.signal.aborted) return;
-    this.#heard = this.ports.clock.now();
+    if (message.type !== "hello") this.#heard = this.ports.clock.now();
     switch (message.type) {
       case "event":
         this.listener.onEvent(message.event);
