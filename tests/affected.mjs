@@ -56,6 +56,7 @@ const AREAS = {
   "colloquy-sandbox": [...SELECTION, "documents", "sandbox", "speech"],
   "colloquy-speech": [...SELECTION, ...TALK, "speech", "voices::speaking"],
   "colloquy-test-routes": [...SELECTION, ...TALK],
+  "colloquy-test-sounds": ["bases::recordings", "bases::videos", "documents", "logs", "messaging::audio", "sandbox", "transcripts", "voices"],
   "colloquy-transport": ["client", "media"],
   "colloquy-voice": ["media"],
   "colloquy-webhooks": ["calls_recovery"],

@@ -12,7 +12,7 @@ use colloquy::{
     fair_queue::{Claim, Priority},
     sandbox::{Limit, Limits, Program, Sandbox, SandboxError},
 };
-use harness::process::binary;
+use harness::{process::binary, sounds::converted};
 
 fn sandbox() -> Sandbox {
     Sandbox::new(&SandboxConfig {
@@ -83,20 +83,16 @@ async fn text_is_recognized_on_scanned_pages() {
     assert_eq!(read.document.markdown.trim(), words);
 }
 
-/// A graymap of what Tesseract reads, as the picture of a format.
-fn pictured(format: &str, from: &Path) -> Vec<u8> {
-    let output = std::process::Command::new("ffmpeg")
-        .args(["-v", "error", "-i"])
-        .arg(from)
-        .args(["-frames:v", "1", "-f", "image2pipe", "-c:v", format, "-"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output.stdout
+/// A graymap of what Tesseract reads, as a picture of a codec. A GIF has a muxer of its own.
+fn pictured(codec: &str, page: &[u8]) -> Vec<u8> {
+    match codec {
+        "gif" => converted(page, "a.gif", &[]),
+        _ => converted(
+            page,
+            "picture",
+            &["-frames:v", "1", "-f", "image2pipe", "-c:v", codec],
+        ),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,9 +102,7 @@ async fn text_is_recognized_on_pictures_of_every_format() {
     let claim = claim();
     let images = page_images(&sandbox, &claim, &scan, Format::Pdf, &[1]);
     let images = images.await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("page.pgm");
-    fs::write(&page, images[0].to_pgm()).unwrap();
+    let page = images[0].to_pgm();
     let ocr = Ocr::open(&sandbox, &["eng"]).await.unwrap();
     for (codec, format) in [
         ("png", Format::Png),
@@ -118,10 +112,6 @@ async fn text_is_recognized_on_pictures_of_every_format() {
         ("libwebp", Format::WebP),
     ] {
         let picture = pictured(codec, &page);
-        let picture = match format {
-            Format::Gif => gif(&page),
-            _ => picture,
-        };
         let read = read(Some(&ocr), picture, format).await;
         let read = read.unwrap_or_else(|error| panic!("{format}: {error}"));
         assert!(
@@ -131,8 +121,7 @@ async fn text_is_recognized_on_pictures_of_every_format() {
         );
     }
     let blank = [b"P5\n400 400\n255\n".to_vec(), vec![255; 160_000]].concat();
-    fs::write(&page, blank).unwrap();
-    let nothing = read(Some(&ocr), pictured("png", &page), Format::Png).await;
+    let nothing = read(Some(&ocr), pictured("png", &blank), Format::Png).await;
     assert!(
         matches!(
             nothing,
@@ -174,10 +163,7 @@ async fn text_is_recognized_in_pictures_of_documents() {
     let (sandbox, claim) = (sandbox(), claim());
     let images = page_images(&sandbox, &claim, &scan, Format::Pdf, &[1]);
     let images = images.await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("page.pgm");
-    fs::write(&page, images[0].to_pgm()).unwrap();
-    let document = illustrated(&pictured("png", &page));
+    let document = illustrated(&pictured("png", &images[0].to_pgm()));
     let ocr = Ocr::open(&sandbox, &["eng"]).await.unwrap();
     let whole = read(Some(&ocr), document.clone(), Format::Docx).await;
     let whole = whole.unwrap();
@@ -189,17 +175,6 @@ async fn text_is_recognized_in_pictures_of_documents() {
     let part = read(None, document, Format::Docx).await.unwrap();
     assert_eq!(part.document.markdown, "See below.\n");
     assert_eq!((part.missing.len(), part.missing_pictures), (0, 1));
-}
-
-/// A GIF has a muxer of its own.
-fn gif(from: &Path) -> Vec<u8> {
-    let output = std::process::Command::new("ffmpeg")
-        .args(["-v", "error", "-i"])
-        .arg(from)
-        .args(["-f", "gif", "-"])
-        .output()
-        .unwrap();
-    output.stdout
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ use harness::{
     app::{ADMIN_KEY, Answer, TestAppBuilder, TestPartner, send, streamed},
     client::go_forward,
     eventually, on_both_databases, patience,
-    sounds::{converted, wav},
+    sounds::{converted, decoded_by_ffmpeg, wav},
     until,
     voice_workers::VoiceWorkers,
 };
@@ -132,13 +132,6 @@ fn source(sample: &Value) -> f64 {
     minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
 }
 
-/// An Opus file as samples at 48,000 Hz.
-fn decoded(opus: &[u8]) -> Vec<i16> {
-    let raw = converted(opus, "a.raw", &["-f", "s16le", "-ar", "48000", "-ac", "1"]);
-    let (samples, _) = raw.as_chunks::<2>();
-    samples.iter().copied().map(i16::from_le_bytes).collect()
-}
-
 /// Nothing is stored but what voices refer to, and all of that is.
 async fn is_tidy(app: &TestApp) {
     app.app.blobs.sweep().await.unwrap();
@@ -189,7 +182,7 @@ on_both_databases!(
                 &format!("{}/samples/{number}", path("Anna")),
             )
             .await;
-            let heard = decoded(&opus).len() as f64 / 48_000.0;
+            let heard = decoded_by_ffmpeg(&opus, 48_000).len() as f64 / 48_000.0;
             assert!((heard - duration).abs() < 0.05, "{heard} {duration}");
             let rate = opus.len() as f64 * 8.0 / duration;
             assert!(
@@ -315,7 +308,7 @@ async fn samples_together_are_all_that_was_said() {
             &format!("{}/samples/{number}", path("Anna")),
         )
         .await;
-        let sound = decoded(&opus);
+        let sound = decoded_by_ffmpeg(&opus, 48_000);
         // The first and the last 30 ms are quiet beside the rest: no word begins or ends there.
         let border = 48 * 30;
         let ends = [&sound[..border], &sound[sound.len() - border..]];
@@ -478,7 +471,7 @@ async fn samples_come_one_by_one() {
             "{made}"
         );
         let opus = bytes(&app, &acme.key, &format!("{samples}/{number}")).await;
-        let heard = decoded(&opus).len() as f64 / 48_000.0;
+        let heard = decoded_by_ffmpeg(&opus, 48_000).len() as f64 / 48_000.0;
         assert!((heard - duration).abs() < 0.05, "{heard} {duration}");
     }
     let junk = [b"ID3\x04\0\0\0\0\0\x0a".to_vec(), vec![0x55; 4_000]].concat();

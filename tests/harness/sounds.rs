@@ -1,8 +1,9 @@
 //! Sounds in which nobody speaks, at 16,000 samples a second, which are made, and the same each time; and sound as files.
 
-use std::{f64::consts::TAU, fs, process::Command};
+use std::f64::consts::TAU;
 
 pub use test_routes::sounds::wav;
+pub use test_sounds::{converted, decoded_by_ffmpeg, ffmpeg, generated, spoken};
 
 /// Samples of a second.
 const RATE: usize = 16_000;
@@ -107,32 +108,4 @@ pub fn without_speech() -> Vec<Vec<i16>> {
         }
     }));
     sounds
-}
-
-/// A WAV file as a file of another kind, made by ffmpeg.
-pub fn converted(sound: &[u8], name: &str, arguments: &[&str]) -> Vec<u8> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (from, to) = (folder.path().join("from.wav"), folder.path().join(name));
-    fs::write(&from, sound).expect("a file");
-    let mut command = Command::new("ffmpeg");
-    command
-        .args(["-v", "error", "-i"])
-        .arg(from)
-        .args(arguments);
-    let output = command.arg(&to).output().expect("ffmpeg is installed");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    fs::read(to).expect("a file")
-}
-
-/// What espeak-ng says, as a WAV file.
-pub fn spoken(voice: &str, text: &str) -> Vec<u8> {
-    let mut command = Command::new("espeak-ng");
-    command.args(["-v", voice, "-s", "140", "--stdout", text]);
-    let output = command.output().expect("espeak-ng is installed");
-    assert!(output.status.success());
-    output.stdout
 }

@@ -13,6 +13,7 @@ use harness::{
     elsewhere::eventually,
     patience,
     process::Server,
+    sounds::generated,
     upstream::{Api, Fault, Script, Upstream},
 };
 use reqwest::Method;
@@ -197,18 +198,8 @@ async fn message(world: &World, upstream: &Upstream) {
     for api in [Api::Chat, Api::Transcription, Api::Speech] {
         upstream.set_default(api, Script::text(SAID));
     }
-    let output = std::process::Command::new("ffmpeg")
-        .args([
-            "-v",
-            "error",
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=frequency=440:duration=0.5",
-        ])
-        .args(["-c:a", "libopus", "-f", "ogg", "pipe:1"])
-        .output()
-        .unwrap();
+    let tone = "sine=frequency=440:duration=0.5";
+    let sound = generated(tone, "a.ogg", &["-c:a", "libopus"]);
     let messages = json!([
         {"id": "1", "type": "text", "text": SAID, "is_processed": false},
         {"id": "2", "type": "audio", "audio_file_id": SAID, "is_processed": false},
@@ -217,7 +208,7 @@ async fn message(world: &World, upstream: &Upstream) {
     let character = json!({"description": parameters.to_string(), "personality": SAID});
     let mut input =
         json!({"messages": messages, "character": character, "audio_files": {}, "partner": "acme"});
-    input["audio_files"][SAID] = json!(STANDARD.encode(output.stdout));
+    input["audio_files"][SAID] = json!(STANDARD.encode(sound));
     let key = world.server.partner("other").await.key;
     completed(world, &key, input).await;
 }

@@ -21,6 +21,7 @@ use harness::{
     elsewhere::eventually,
     patience,
     process::{Server, binary},
+    sounds::generated,
 };
 use tokio::time::Instant;
 
@@ -50,14 +51,8 @@ async fn decode(sandbox: &Sandbox, limits: Limits, file: &[u8]) -> Decoded {
 
 /// Silence in Vorbis.
 fn silence(seconds: u32) -> Vec<u8> {
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-f", "lavfi", "-i"])
-        .arg(format!("anullsrc=r=48000:cl=mono:d={seconds}"))
-        .args(["-c:a", "libvorbis", "-f", "ogg", "pipe:1"])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    output.stdout
+    let source = format!("anullsrc=r=48000:cl=mono:d={seconds}");
+    generated(&source, "a.ogg", &["-c:a", "libvorbis"])
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,3 @@
-use std::process::Command;
-
 use colloquy_fuzz::fuzz;
 
 use super::*;
@@ -27,21 +25,8 @@ fn span(from: usize, most: usize) -> Span {
 
 /// So many seconds of tones that rise with each second, made by ffmpeg.
 fn recording(name: &str, seconds: u32, arguments: &[&str]) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
     let sound = format!("aevalsrc=0.4*sin(2*PI*t*(300+100*floor(t))):s=44100:d={seconds}");
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-f", "lavfi", "-i", &sound])
-        .args(arguments)
-        .arg(&path)
-        .output()
-        .expect("ffmpeg is installed");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    std::fs::read(path).unwrap()
+    test_sounds::generated(&sound, name, arguments)
 }
 
 /// A film with it.

@@ -196,8 +196,6 @@ impl OpusStream {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use ogg::{PacketWriteEndInfo, PacketWriter};
     use proptest::{prelude::*, sample::Index};
 
@@ -209,13 +207,8 @@ mod tests {
     /// The packets of half a second of a tone.
     fn recording(codec: &str) -> Vec<Part> {
         let sound = "sine=frequency=440:sample_rate=48000:duration=0.5";
-        let output = Command::new("ffmpeg")
-            .args(["-v", "error", "-f", "lavfi", "-i", sound])
-            .args(["-c:a", codec, "-f", "ogg", "pipe:1"])
-            .output()
-            .expect("ffmpeg is installed");
-        assert!(output.status.success());
-        let mut packets = PacketReader::new(Cursor::new(output.stdout));
+        let file = test_sounds::generated(sound, "a.ogg", &["-c:a", codec]);
+        let mut packets = PacketReader::new(Cursor::new(file));
         let mut recording = Vec::new();
         while let Some(packet) = packets.read_packet().unwrap() {
             let (granules, ends_page) = (packet.absgp_page(), packet.last_in_page());

@@ -1,6 +1,6 @@
 //! Pages of video platforms, described by a program that prints what yt-dlp prints.
 
-use std::{os::unix::fs::PermissionsExt as _, process::Command};
+use std::os::unix::fs::PermissionsExt as _;
 
 use axum::{Router, routing::get};
 use colloquy::{
@@ -11,6 +11,7 @@ use harness::{
     TestDatabase,
     client::go_forward,
     eventually,
+    sounds::{converted, wav},
     upstream::{Api, Script, Upstream},
 };
 use tempfile::TempDir;
@@ -44,20 +45,7 @@ fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::Path
 
 /// Sound as the platform has it.
 fn sound() -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("a.raw"), folder.path().join("a.m4a"));
-    let bytes: Vec<u8> = go_forward()
-        .iter()
-        .flat_map(|sample| sample.to_le_bytes())
-        .collect();
-    fs::write(&from, bytes).unwrap();
-    let mut command = Command::new("ffmpeg");
-    command.args([
-        "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i",
-    ]);
-    let done = command.arg(&from).args(["-c:a", "aac"]).arg(&to).status();
-    assert!(done.unwrap().success());
-    fs::read(to).unwrap()
+    converted(&wav(&go_forward()), "a.m4a", &["-c:a", "aac"])
 }
 
 async fn site() -> (String, JoinSet<()>) {

@@ -1,7 +1,7 @@
 //! Sound in and out with the programs as they are installed, and sound that cannot be used.
 
 use std::{
-    process::Command,
+    fs,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -21,7 +21,13 @@ use colloquy::{
     speech::decode_ogg,
 };
 use futures_util::stream;
-use harness::{client::go_forward, doubles::Doubles, eventually, news, patience, upstream::Script};
+use harness::{
+    client::go_forward,
+    doubles::Doubles,
+    eventually, news, patience,
+    sounds::{ffmpeg, generated},
+    upstream::Script,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -216,27 +222,15 @@ async fn what_is_said_in_an_answer_is_understood_in_a_question() {
 
 /// What ffmpeg makes of raw speech at 16,000 samples a second: Ogg with Opus, base64.
 pub(super) fn recorded_file(path: &str) -> String {
-    let output = Command::new("ffmpeg")
-        .args([
-            "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i", path,
-        ])
-        .args(["-c:a", "libopus", "-b:a", "48k", "-f", "ogg", "pipe:1"])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    STANDARD.encode(output.stdout)
+    let raw = ["-f", "s16le", "-ar", "16000", "-ac", "1", "-i", "input"];
+    let arguments = [&raw[..], &["-c:a", "libopus", "-b:a", "48k"]].concat();
+    let sound = fs::read(path).unwrap();
+    STANDARD.encode(ffmpeg(&arguments, Some(&sound), "a.ogg"))
 }
 
 /// What ffmpeg makes of its own source of sound, base64.
 pub(super) fn recorded(source: &str, codec: &[&str]) -> String {
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-f", "lavfi", "-i", source])
-        .args(codec)
-        .args(["-f", "ogg", "pipe:1"])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    STANDARD.encode(output.stdout)
+    STANDARD.encode(generated(source, "a.ogg", codec))
 }
 
 /// A transcriber that detects German, and says which language it was to hear.

@@ -32,14 +32,7 @@ fn encoded(seconds: usize, options: &syom::EncodeOptions, channels: usize) -> Ve
 
 /// A file of MPEG-4 with the packets of an ADTS stream.
 fn muxed(adts: &[u8]) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let [from, to] = ["a.aac", "a.m4a"].map(|name| folder.path().join(name));
-    std::fs::write(&from, adts).unwrap();
-    let mut ffmpeg = Command::new("ffmpeg");
-    ffmpeg.args(["-v", "error", "-i"]).arg(from);
-    let output = ffmpeg.args(["-c", "copy"]).arg(&to).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    std::fs::read(to).unwrap()
+    test_sounds::converted(adts, "a.m4a", &["-c", "copy"])
 }
 
 /// The loudness of each tenth of a second.
