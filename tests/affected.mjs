@@ -110,7 +110,7 @@ const ALONE = /^(examples|tests)\/|(^|[/_])tests(\.rs$|\/)/;
 /** The parts of `tests/run`, in its order, that check what no selected test does, by the files that they are for. */
 const PARTS = {
   build: /(^|\/)Cargo\.toml$/,
-  unit: /^tests\/(pgvector|s3)\//,
+  unit: /^tests\/((pgvector|s3)\/|sharing\.mjs$)/,
   clients: /^tests\/(it\/)?clients(\/|\.rs$)|^tests\/browser\/stage\/waiting\.mjs$/,
   wasm: /^sdk-wasm\/|^js\/src\/worklet\.js$|^\.cargo\/config\.toml$/,
   package: /^(js|sdk-wasm)\/|^(examples\/)?README\.md$|^tests\/browser\/stage\/waiting\.mjs$/,

@@ -1,5 +1,6 @@
 //! What answers take of memory beyond the model: the most that each model can be asked for at once, in each of two threads. The most that a
-//! process took is known of it as a whole, so nothing else may run in this one: `cargo nextest` gives each test its own.
+//! process took is known of it as a whole, so nothing else may run in this one: `cargo nextest` gives each test its own, and `tests/run`, which runs the
+//! others of this binary in one process, leaves these to it.
 
 use std::{fs, sync::LazyLock, thread};
 
