@@ -21,6 +21,23 @@ report_failure() {
 }
 trap 'report_failure "$?" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND"' ERR
 
+# Runs a command that sets something up or compiles, and appends its time to the file APART, if that is set: how long it takes depends on what is there
+# already, so that it is told apart from what comes after it.
+apart() {
+  local errors status=0 TIMEFORMAT='%R %U %S'
+  [ -n "${APART:-}" ] || { "$@"; return; }
+  exec {errors}>&2
+  set +e
+  # Of a group: a subshell would report to where its own errors go.
+  {
+    time { (exec 2>&"$errors"; set -e; APART=""; "$@"); }
+    status=$?
+  } 2>>"$APART"
+  set -e
+  exec {errors}>&-
+  return "$status"
+}
+
 # The pauses in seconds between the attempts of `again`.
 AGAIN_PAUSES=(5 20)
 
@@ -33,7 +50,7 @@ again() {
   while true; do
     code=0
     # A terminal shows progress and errors as they come.
-    if [ -t 2 ]; then ("$@") || code=$?; else ("$@") 2>"$errors" || code=$?; fi
+    if [ -t 2 ]; then (apart "$@") || code=$?; else (apart "$@") 2>"$errors" || code=$?; fi
     if [ "$code" = 0 ]; then
       cat "$errors" >&2
       rm -f "$errors"
