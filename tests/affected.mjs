@@ -20,7 +20,7 @@ const root = path.dirname(import.meta.dirname);
 const run = (program, ...args) => execFileSync(program, args, { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 });
 
 /** The tests of whole servers for a change that reaches everything: one path through each system. */
-const SELECTION = ["http", "config", "process", "store", "bases::characters", "text", "calls_recovery"];
+const SELECTION = ["http", "config", "process", "bases::characters", "text", "calls_recovery"];
 
 /** The shortest tests of calls in which somebody speaks and is answered. */
 const TALK = ["client", "media::talk"];
@@ -36,7 +36,7 @@ const AREAS = {
   "colloquy-accounts": ["accounts", "ledger"],
   "colloquy-audio": [...TALK, "bases::recordings", "messaging::audio", "speech", "transcripts"],
   "colloquy-benchmarks": [],
-  "colloquy-blobs": ["bases::storage", "store"],
+  "colloquy-blobs": ["bases::storage"],
   "colloquy-calls": ["calls", "calls_recovery"],
   "colloquy-digitize": ["documents"],
   "colloquy-extract": ["documents"],

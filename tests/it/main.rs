@@ -29,6 +29,5 @@ mod process;
 mod providers;
 mod sandbox;
 mod speech;
-mod store;
 mod text;
 mod traces;

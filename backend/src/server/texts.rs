@@ -60,3 +60,7 @@ impl Capability<App> for Texts {
 pub async fn recount_texts(store: &Store) -> Result<u64, StoreError> {
     storage::recount_texts(store, &KINDS).await
 }
+
+#[cfg(test)]
+#[path = "texts_tests.rs"]
+mod tests;

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use colloquy::{
-    accounts::storage::{self, ChargeError, Sum},
-    analyses,
+use futures_util::future::join_all;
+use support::{TestDatabase, earlier::run};
+
+use super::*;
+use crate::{
+    accounts::storage::{ChargeError, Sum},
     clock::SystemClock,
     config::Config,
     generation::stored,
     identifiers::PartnerId,
     kernel::Base,
-    messaging, server,
     store::{Executor as _, statement},
-    transcripts, webhooks,
 };
-use futures_util::future::join_all;
-use harness::TestDatabase;
-use support::earlier::run;
 
 /// The partners `acme` with the quota `q`, and `other` with the quota `p`. The quotas are budgets, which do not count.
 async fn place(database: &TestDatabase) -> Base {
@@ -98,7 +96,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         ] {
             run(&base.store, sql).await;
         }
-        let recount = || server::recount_texts(&base.store);
+        let recount = || recount_texts(&base.store);
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
         let of_transcripts = 3 * (1_024 + 2) + 9 + 4 + 5;
         let of_delivery = 1_024 + 8 + 6;
@@ -129,7 +127,7 @@ async fn a_sum_is_corrected_while_texts_are_stored() {
         let wrong = "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('acme', 0, 5000)";
         run(&base.store, wrong).await;
         let stored = (0..6).map(|number| store_text(&base, format!("c{number}"), 100));
-        let recounted = (0..3).map(|_| server::recount_texts(&base.store));
+        let recounted = (0..3).map(|_| recount_texts(&base.store));
         let (stored, recounted) = tokio::join!(join_all(stored), join_all(recounted));
         assert!(stored.iter().all(Result::is_ok), "{stored:?}");
         assert!(recounted.iter().all(Result::is_ok), "{recounted:?}");
@@ -181,7 +179,7 @@ async fn retention_of_many_texts_releases_what_it_deletes() {
         ] {
             run(&base.store, sql).await;
         }
-        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 2);
+        assert_eq!(recount_texts(&base.store).await.unwrap(), 2);
         // Too much in the sums would show, too.
         run(&base.store, "UPDATE partner_storage SET texts = texts + 7").await;
         assert_eq!(messaging::purge(&base).await.unwrap(), 701);
@@ -215,7 +213,7 @@ async fn a_partner_that_is_deleted_has_no_sum() {
         let refused = store_text(&base, "c2".to_owned(), 1).await;
         assert!(matches!(refused, Err(ChargeError::Store(_))), "{refused:?}");
         assert_eq!(messaging::purge(&base).await.unwrap(), 0);
-        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 0);
+        assert_eq!(recount_texts(&base.store).await.unwrap(), 0);
         assert_eq!(counted(&base, "acme").await, None);
 
         let again = "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('acme', '', '{}', 2, 2)";
