@@ -9,18 +9,11 @@ use colloquy_voice::{
     TranscriptionId, TurnSettings, UtteranceStage,
 };
 use proptest::prelude::*;
+use support::by_length;
 
 use crate::harness::network::Network;
 use crate::harness::visitor::{AfterSpeech, Visitor};
 use crate::harness::{Harness, config, ms};
-
-/// So many histories, and in a nightly run (`tests/run nightly`) twenty times as many.
-fn cases(usual: u32) -> u32 {
-    match std::env::var_os("COLLOQUY_TEST_NIGHTLY") {
-        None => usual,
-        Some(_) => 20 * usual,
-    }
-}
 
 fn any_input() -> impl Strategy<Value = Input> {
     let id = 0_u64..6;
@@ -154,7 +147,7 @@ fn check(log: &[(Duration, Output)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: by_length(200, 4_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_history_is_survived(
@@ -185,7 +178,7 @@ proptest! {
 
 proptest! {
     // A whole conversation takes a while to encode.
-    #![proptest_config(ProptestConfig { cases: cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: by_length(40, 800), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn hanging_up_at_any_moment_of_a_conversation_ends_it(
