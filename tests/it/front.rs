@@ -107,12 +107,14 @@ async fn a_head_that_does_not_come_ends_its_connection() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_and_one_in_use_is_not() {
-    let app = start(|http| (http.idle_ms, http.header_ms) = (1_500, 600_000)).await;
+    let idle = patience(Duration::from_millis(1_500));
+    let idle_ms = u32::try_from(idle.as_millis()).unwrap();
+    let app = start(|http| (http.idle_ms, http.header_ms) = (idle_ms, 600_000)).await;
     let mut stream = connect(app.address).await;
     for _ in 0..4 {
         let answer = exchange(&mut stream, HEALTH).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        tokio::time::sleep(patience(Duration::from_millis(600))).await;
     }
     let (text, took) = rest(&mut stream).await;
     assert_eq!(text, "");

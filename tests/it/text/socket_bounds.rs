@@ -225,7 +225,8 @@ async fn a_message_that_does_not_arrive_ends_the_socket() {
 /// Each piece puts the end of its message off, and a response goes on meanwhile.
 #[tokio::test]
 async fn a_message_that_goes_on_may_take_its_time() {
-    let text = with_pause(2_000).await;
+    let pause = patience(Duration::from_secs(2));
+    let text = with_pause(u32::try_from(pause.as_millis()).unwrap()).await;
     let mut socket = Socket::open(&text).await;
     let words = Script::text("one two three four five six")
         .delayed(Duration::from_millis(200), Duration::from_millis(100));
@@ -239,7 +240,7 @@ async fn a_message_that_goes_on_may_take_its_time() {
         let kind = [Data::Text, Data::Continue][nth.min(1)];
         let frame = Frame::message(piece.to_vec(), OpCode::Data(kind), false);
         socket.send(Message::Frame(frame)).await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        tokio::time::sleep(pause / 5).await;
     }
     let first = socket.response().await;
     assert_eq!(first.last().unwrap()["type"], "response.completed");
