@@ -295,8 +295,6 @@ setup_nextest() {
 
 setup_deny() { compiled cargo-deny || crate cargo-deny cargo-deny "" ""; }
 
-setup_wasm_pack() { crate wasm-pack wasm-pack "" ""; }
-
 # Where tests write what need not outlive them: in memory, where there is room.
 fast_folder() {
   local room
