@@ -228,12 +228,12 @@ fn contents() -> Vec<String> {
              FROM knowledge_documents d WHERE {HAS_FINAL}"
         ),
         format!(
-            "INSERT INTO knowledge_steps (document_id, step, state, reason, revision, at) \
-             SELECT d.id, 'digitize', d.digitizing, CASE d.digitizing WHEN 'failed' THEN d.processing_error END, 1, d.updated_at \
+            "INSERT INTO knowledge_steps (document_id, step, state, reason, at) \
+             SELECT d.id, 'digitize', d.digitizing, CASE d.digitizing WHEN 'failed' THEN d.processing_error END, d.updated_at \
              FROM knowledge_documents d WHERE d.digitizing <> 'none' \
-             UNION ALL SELECT d.id, 'rewrite', d.rewriting, CASE d.rewriting WHEN 'done' THEN NULL ELSE d.processing_error END, 1, d.updated_at \
+             UNION ALL SELECT d.id, 'rewrite', d.rewriting, CASE d.rewriting WHEN 'done' THEN NULL ELSE d.processing_error END, d.updated_at \
              FROM knowledge_documents d WHERE d.rewriting <> 'none' \
-             UNION ALL SELECT d.id, 'embed', d.embedding, NULL, 1, d.updated_at FROM knowledge_documents d WHERE {HAS_VECTORS}"
+             UNION ALL SELECT d.id, 'embed', d.embedding, NULL, d.updated_at FROM knowledge_documents d WHERE {HAS_VECTORS}"
         ),
     ]
 }
