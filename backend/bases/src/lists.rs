@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use colloquy_accounts::Tenant;
 use colloquy_base::{invalid::InvalidField, money::Usd, names::is_hidden};
 use colloquy_store::{Keyset, Order, StoreError, Value};
 
@@ -16,7 +17,8 @@ use super::{
     folder::Folder,
     spend::DocumentSpend,
     store::{
-        self, BaseFigures, DocumentSums, Figures, FolderFigures, KeyedId, ListedBase, ReadingCost,
+        self, BaseCosts, BaseFigures, DocumentSums, Figures, FolderFigures, FolderFilter, KeyedId,
+        ListedBase, ReadingCost, Sizes,
     },
 };
 
@@ -257,6 +259,27 @@ pub(crate) async fn folders(
     Ok(folders.into_iter().map(list).collect())
 }
 
+/// Returns the number of all folders that pass a filter, and the sums over their documents. The folders of the first page are `listed`; those that
+/// follow are read unless it is the last one.
+pub(crate) async fn folder_sums(
+    bases: &Bases,
+    filter: &FolderFilter,
+    listed: &[ListedFolder],
+    is_last: bool,
+) -> Result<(u64, DocumentSums), StoreError> {
+    let db = bases.store.db();
+    let count = store::folder_count(db, filter).await?;
+    let mut sums = DocumentSums::default();
+    for it in listed {
+        sums += it.figures.sums;
+    }
+    if !is_last {
+        let ids: Vec<String> = listed.iter().map(|it| it.folder.id.clone()).collect();
+        sums += store::folder_sums_except(db, filter, &ids).await?;
+    }
+    Ok((count, sums))
+}
+
 /// A base in a list.
 #[derive(Debug)]
 pub(crate) struct DescribedBase {
@@ -281,6 +304,35 @@ pub(crate) async fn bases(bases: &Bases, ids: &[String]) -> Result<Vec<Described
         })
     };
     Ok(listed.into_iter().filter_map(describe).collect())
+}
+
+/// Sums over bases.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BaseSums {
+    pub(crate) costs: BaseCosts,
+    pub(crate) sizes: Sizes,
+}
+
+/// Returns the sums over all bases of a partner whose names contain a text. The bases of the first page are `listed`; those that follow are read
+/// unless it is the last one.
+pub(crate) async fn base_sums(
+    bases: &Bases,
+    tenant: &Tenant,
+    name: Option<&str>,
+    listed: &[DescribedBase],
+    is_last: bool,
+) -> Result<BaseSums, StoreError> {
+    let db = bases.store.db();
+    let costs = store::base_costs(db, tenant, name).await?;
+    let mut sizes = Sizes::default();
+    for it in listed {
+        sizes += it.figures.sizes;
+    }
+    if !is_last {
+        let ids: Vec<String> = listed.iter().map(|it| it.listed.base.id.clone()).collect();
+        sizes += store::base_sizes_except(db, tenant, name, &ids).await?;
+    }
+    Ok(BaseSums { costs, sizes })
 }
 
 /// Folds the names that databases do not fold: those that were there before migration 51, or that nodes of an earlier version wrote, unless they are

@@ -10,9 +10,9 @@ use crate::{
     content::Variant,
     document::{DocumentStatus, Source, Step},
     folder::Kind,
-    lists::{DescribedBase, ListedDocument, ListedFolder},
+    lists::{BaseSums, DescribedBase, ListedDocument, ListedFolder},
     spend::DocumentSpend,
-    store::{BaseSums, DocumentSums, StateCounts},
+    store::{DocumentSums, StateCounts},
 };
 
 /// What is known of a cost.
@@ -138,9 +138,9 @@ pub(crate) struct DocumentSumsView {
 impl From<DocumentSums> for DocumentSumsView {
     fn from(sums: DocumentSums) -> Self {
         Self {
-            documents: sums.documents,
-            size_bytes: sums.size_bytes,
-            text_characters: sums.text_characters,
+            documents: sums.sizes.documents,
+            size_bytes: sums.sizes.size_bytes,
+            text_characters: sums.sizes.text_characters,
             tokens: sums.tokens,
             spend: (&sums).into(),
         }
@@ -274,7 +274,7 @@ impl DocumentPage {
     ) -> Self {
         Self {
             documents: documents.into_iter().map(Into::into).collect(),
-            total: sums.map(|sums| sums.documents),
+            total: sums.map(|sums| sums.sizes.documents),
             sums: sums.map(Into::into),
             price_basis: PriceBasis::Spend,
             next_cursor,
@@ -431,10 +431,10 @@ impl From<DescribedBase> for ListedBaseView {
             created_at: rfc3339(listed.base.created_at),
             deletion_requested_at: listed.base.deletion_requested_at.map(rfc3339),
             folders: listed.folders,
-            documents: figures.documents,
+            documents: figures.sizes.documents,
             states: figures.states.into(),
-            size_bytes: figures.size_bytes,
-            text_characters: figures.text_characters,
+            size_bytes: figures.sizes.size_bytes,
+            text_characters: figures.sizes.text_characters,
             cost_usd: budget.cost(),
             has_unknown_cost: budget.spending.unknown_dollars > 0 || budget.spending.uncertain > 0,
             budget: BudgetView::new(&budget, counted),
@@ -479,12 +479,12 @@ impl KnowledgeBasePage {
     ) -> Self {
         Self {
             knowledge_bases: bases.into_iter().map(Into::into).collect(),
-            total: sums.map(|sums| sums.bases),
+            total: sums.map(|sums| sums.costs.bases),
             sums: sums.map(|sums| BaseSumsView {
-                documents: sums.documents.documents,
-                size_bytes: sums.documents.size_bytes,
-                text_characters: sums.documents.text_characters,
-                cost_usd: Usd(sums.cost.unsigned_abs()),
+                documents: sums.sizes.documents,
+                size_bytes: sums.sizes.size_bytes,
+                text_characters: sums.sizes.text_characters,
+                cost_usd: Usd(sums.costs.cost.unsigned_abs()),
             }),
             price_basis: PriceBasis::Ledger,
             next_cursor,

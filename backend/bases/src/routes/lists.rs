@@ -267,11 +267,12 @@ pub(super) async fn folders(
     let db = bases.store.db();
     let rows = store::folder_keys(db, &filter, sorting.key, sorting.order, &keyset).await?;
     let (ids, next_cursor, links) = listed(&page, sorting, rows);
+    let folders = lists::folders(&bases, &filter.base, &ids).await?;
+    let is_last = next_cursor.is_none();
     let sums = match page.after() {
-        None => Some(store::folder_sums(db, &filter).await?),
+        None => Some(lists::folder_sums(&bases, &filter, &folders, is_last).await?),
         Some(_) => None,
     };
-    let folders = lists::folders(&bases, &filter.base, &ids).await?;
     let view = FolderPage::new(folders, sums, next_cursor);
     Ok((links, Json(view)))
 }
@@ -300,11 +301,12 @@ pub(super) async fn knowledge_bases(
     let (db, name) = (bases.store.db(), name.as_deref());
     let rows = store::base_keys(db, &tenant, name, sorting.key, sorting.order, &keyset).await?;
     let (ids, next_cursor, links) = listed(&page, sorting, rows);
+    let listed = lists::bases(&bases, &ids).await?;
+    let is_last = next_cursor.is_none();
     let sums = match page.after() {
-        None => Some(store::base_sums(db, &tenant, name).await?),
+        None => Some(lists::base_sums(&bases, &tenant, name, &listed, is_last).await?),
         Some(_) => None,
     };
-    let listed = lists::bases(&bases, &ids).await?;
     let view = KnowledgeBasePage::new(listed, sums, next_cursor);
     Ok((links, Json(view)))
 }

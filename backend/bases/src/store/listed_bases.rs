@@ -7,7 +7,7 @@ use colloquy_store::{Executor, Keyset, Order, StoreError, placeholders, statemen
 
 use super::{
     BASE_COLUMNS, BaseRow, Whole,
-    lists::{DocumentSums, KeyedId, Query, STATES, SUMS, StateCounts},
+    lists::{KeyedId, Query, SIZES, STATES, Sizes, StateCounts, count, grouped},
     pages::SCAN_PAGE,
 };
 use crate::{
@@ -50,54 +50,53 @@ pub(crate) async fn base_keys(
     outer.keys(db, sort, ("x.key", "x.id"), keyset, order).await
 }
 
-/// Sums over bases.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct BaseSums {
+/// How many bases there are, and what they cost.
+#[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
+pub(crate) struct BaseCosts {
     pub(crate) bases: i64,
     /// By their ledgers, in units of 1e-8 dollars.
     pub(crate) cost: i64,
-    pub(crate) documents: DocumentSums,
 }
 
-#[derive(sqlx::FromRow)]
-struct BaseSumsRow {
-    bases: i64,
-    cost: i64,
-}
-
-/// Returns the sums over all bases of a partner whose names contain a text.
-pub(crate) async fn base_sums(
+/// Returns the number and the cost of all bases of a partner whose names contain a text.
+pub(crate) async fn base_costs(
     db: &impl Executor,
     tenant: &Tenant,
     name: Option<&str>,
-) -> Result<BaseSums, StoreError> {
+) -> Result<BaseCosts, StoreError> {
     let sql = format!(
         "SELECT COUNT(*) AS bases, CAST(COALESCE(SUM({LEDGER_COST}), 0) AS BIGINT) AS cost FROM knowledge_bases b WHERE b.partner = $1"
     );
     let mut query = Query::new(sql, tenant.partner().as_str());
     query.and_name(db.dialect(), "b.sort_name", name);
-    let row: Option<BaseSumsRow> = db.fetch_one(statement(query.sql, query.values)).await?;
+    let costs = db.fetch_one(statement(query.sql, query.values)).await?;
+    Ok(costs.unwrap_or_default())
+}
+
+/// Returns the sizes of the bases of a partner whose names contain a text, all together, without some bases.
+pub(crate) async fn base_sizes_except(
+    db: &impl Executor,
+    tenant: &Tenant,
+    name: Option<&str>,
+    ids: &[String],
+) -> Result<Sizes, StoreError> {
     let sql = format!(
         "SELECT {} FROM knowledge_documents d WHERE d.base_id IN (SELECT b.id FROM knowledge_bases b WHERE b.partner = $1",
-        *SUMS
+        *SIZES
     );
     let mut query = Query::new(sql, tenant.partner().as_str());
     query.and_name(db.dialect(), "b.sort_name", name);
+    query.and_not_among("b.id", ids);
     query.sql.push(')');
-    let documents = db.fetch_one(statement(query.sql, query.values)).await?;
-    Ok(BaseSums {
-        bases: row.as_ref().map_or(0, |row| row.bases),
-        cost: row.as_ref().map_or(0, |row| row.cost),
-        documents: documents.unwrap_or_default(),
-    })
+    let sizes = db.fetch_one(statement(query.sql, query.values)).await?;
+    Ok(sizes.unwrap_or_default())
 }
 
 /// What a base has.
 #[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
 pub(crate) struct BaseFigures {
-    pub(crate) documents: i64,
-    pub(crate) size_bytes: i64,
-    pub(crate) text_characters: i64,
+    #[sqlx(flatten)]
+    pub(crate) sizes: Sizes,
     /// Characters that count in its budget: without texts that are being deleted.
     pub(crate) counted_characters: i64,
     #[sqlx(flatten)]
@@ -125,6 +124,26 @@ struct BaseFiguresRow {
     figures: BaseFigures,
 }
 
+/// The statement of [`base_figures`]; `ids` are placeholders.
+pub(super) fn base_figure_rows(ids: &str) -> String {
+    let sums = format!(
+        "{}, CAST(COALESCE(SUM(CASE WHEN d.deletion_requested_at IS NULL AND d.folder_id NOT IN (SELECT f.id FROM knowledge_folders f \
+         WHERE f.base_id IN ({ids}) AND f.deletion_requested_at IS NOT NULL) THEN d.text_characters END), 0) AS BIGINT) AS counted_characters, \
+         {} AS embedded",
+        *SIZES,
+        count("d.deletion_requested_at IS NULL AND d.embedding = 'done'"),
+    );
+    let progress = [
+        (
+            "pending",
+            "d.embedding IN ('queued', 'running', 'blocked')".to_owned(),
+        ),
+        ("failing", "d.embedding = 'failed'".to_owned()),
+    ];
+    let condition = format!("d.base_id IN ({ids})");
+    grouped("base_id", &condition, &sums, STATES.iter().chain(&progress))
+}
+
 /// Returns what bases have, without those that are empty.
 pub(crate) async fn base_figures(
     db: &impl Executor,
@@ -135,23 +154,9 @@ pub(crate) async fn base_figures(
     }
     let mut values = Vec::new();
     let ids = placeholders(&mut values, ids.iter().map(String::as_str));
-    let count = |which: &str| {
-        format!(
-            "COALESCE(SUM(CASE WHEN d.deletion_requested_at IS NULL AND {which} THEN 1 ELSE 0 END), 0)"
-        )
-    };
-    let sql = format!(
-        "SELECT d.base_id, COUNT(*) AS documents, CAST(COALESCE(SUM(d.size_bytes), 0) AS BIGINT) AS size_bytes, \
-         CAST(COALESCE(SUM(d.text_characters), 0) AS BIGINT) AS text_characters, \
-         CAST(COALESCE(SUM(CASE WHEN d.deletion_requested_at IS NULL AND d.folder_id NOT IN (SELECT f.id FROM knowledge_folders f \
-         WHERE f.base_id IN ({ids}) AND f.deletion_requested_at IS NOT NULL) THEN d.text_characters END), 0) AS BIGINT) AS counted_characters, \
-         {}, {} AS pending, {} AS failing, {} AS embedded FROM knowledge_documents d WHERE d.base_id IN ({ids}) GROUP BY d.base_id",
-        *STATES,
-        count("d.embedding IN ('queued', 'running', 'blocked')"),
-        count("d.embedding = 'failed'"),
-        count("d.embedding = 'done'"),
-    );
-    let rows: Vec<BaseFiguresRow> = db.fetch_all(statement(sql, values)).await?;
+    let rows: Vec<BaseFiguresRow> = db
+        .fetch_all(statement(base_figure_rows(&ids), values))
+        .await?;
     let figures = rows.into_iter().map(|row| (row.base_id, row.figures));
     Ok(figures.collect())
 }

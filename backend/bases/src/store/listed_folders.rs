@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use colloquy_store::{Dialect, Executor, Keyset, Order, StoreError, placeholders, statement};
 
 use super::lists::{
-    COST, DocumentSums, INCOMPLETE, KeyedId, Query, SPENDING, STATES, SUMS, StateCounts,
+    COST, DocumentSums, INCOMPLETE, KeyedId, Query, SPENDING, STATES, SUMS, StateCounts, grouped,
 };
 use crate::{
     folder::{Folder, Kind},
@@ -69,32 +69,31 @@ pub(crate) async fn folder_keys(
     query.keys(db, sort, (key, "f.id"), keyset, order).await
 }
 
-/// Returns the number of all folders that pass a filter, and the sums over their documents.
-pub(crate) async fn folder_sums(
+/// Returns the number of all folders that pass a filter.
+pub(crate) async fn folder_count(
     db: &impl Executor,
     filter: &FolderFilter,
-) -> Result<(u64, DocumentSums), StoreError> {
-    let query = filter.query(
-        db.dialect(),
-        "SELECT COUNT(*) FROM knowledge_folders f WHERE",
-    );
-    let count = db.fetch_count(statement(query.sql, query.values)).await?;
-    let is_filtered = filter.name.is_some() || filter.kind.is_some();
+) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_folders f WHERE";
+    let query = filter.query(db.dialect(), sql);
+    db.fetch_count(statement(query.sql, query.values)).await
+}
+
+/// Returns the sums over the documents of the folders that pass a filter, without some folders.
+pub(crate) async fn folder_sums_except(
+    db: &impl Executor,
+    filter: &FolderFilter,
+    ids: &[String],
+) -> Result<DocumentSums, StoreError> {
     let sql = format!(
-        "SELECT {} FROM knowledge_documents d WHERE d.base_id = $1",
+        "SELECT {} FROM knowledge_documents d WHERE d.base_id = $1 AND d.folder_id IN (SELECT f.id FROM knowledge_folders f WHERE",
         *SUMS
     );
-    let query = match is_filtered {
-        false => Query::new(sql, &filter.base),
-        true => {
-            let listed = " AND d.folder_id IN (SELECT f.id FROM knowledge_folders f WHERE";
-            let mut query = filter.query(db.dialect(), format!("{sql}{listed}"));
-            query.sql.push(')');
-            query
-        }
-    };
+    let mut query = filter.query(db.dialect(), sql);
+    query.and_not_among("f.id", ids);
+    query.sql.push(')');
     let sums = db.fetch_one(statement(query.sql, query.values)).await?;
-    Ok((count, sums.unwrap_or_default()))
+    Ok(sums.unwrap_or_default())
 }
 
 /// What a folder has.
@@ -129,6 +128,12 @@ pub(crate) async fn folders_among(
     db.fetch_all(statement(sql, values)).await
 }
 
+/// The statement of [`folder_figures`]; `ids` are placeholders.
+pub(super) fn folder_figure_rows(ids: &str) -> String {
+    let condition = format!("d.base_id = $1 AND d.folder_id IN ({ids})");
+    grouped("folder_id", &condition, &SUMS, STATES.iter())
+}
+
 /// Returns what folders of a base have, without those that are empty.
 pub(crate) async fn folder_figures(
     db: &impl Executor,
@@ -140,11 +145,9 @@ pub(crate) async fn folder_figures(
     }
     let mut values = vec![base.into()];
     let ids = placeholders(&mut values, ids.iter().map(String::as_str));
-    let sql = format!(
-        "SELECT d.folder_id, {}, {} FROM knowledge_documents d WHERE d.base_id = $1 AND d.folder_id IN ({ids}) GROUP BY d.folder_id",
-        *SUMS, *STATES
-    );
-    let rows: Vec<FolderFiguresRow> = db.fetch_all(statement(sql, values)).await?;
+    let rows: Vec<FolderFiguresRow> = db
+        .fetch_all(statement(folder_figure_rows(&ids), values))
+        .await?;
     let figures = rows.into_iter().map(|row| (row.folder_id, row.figures));
     Ok(figures.collect())
 }

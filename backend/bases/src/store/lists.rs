@@ -4,7 +4,7 @@
 //! one statement for both would read the rows of all that it sorts. Lists of folders and bases (`listed_folders.rs`, `listed_bases.rs`) are made of the
 //! same parts.
 
-use std::sync::LazyLock;
+use std::{ops::AddAssign, sync::LazyLock};
 
 use colloquy_store::{
     Dialect, Executor, Keyset, Order, StoreError, Value, placeholders, statement,
@@ -33,22 +33,45 @@ static PRICE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The [`DocumentStatus`] of a document, as `Described::status` computes it.
-pub(super) const STATE: &str = "(CASE WHEN d.deletion_requested_at IS NOT NULL THEN 'delete_pending' \
-     WHEN d.digitizing IN ('queued', 'running') THEN 'digitizing' WHEN d.digitizing IN ('failed', 'blocked') THEN d.digitizing \
+/// Cases of the state of a document of which a step waits, runs or failed.
+const UNFINISHED_STATES: &str = "WHEN d.digitizing IN ('queued', 'running') THEN 'digitizing' WHEN d.digitizing IN ('failed', 'blocked') THEN d.digitizing \
      WHEN d.rewriting IN ('queued', 'running') THEN 'rewriting' WHEN d.rewriting IN ('failed', 'blocked') THEN d.rewriting \
-     WHEN d.embedding IN ('queued', 'running') THEN 'embedding' WHEN d.embedding IN ('failed', 'blocked') THEN d.embedding \
-     WHEN d.final_characters IS NOT NULL THEN CASE WHEN d.embedding = 'done' THEN 'ready' ELSE 'rewritten' END \
-     WHEN d.text_characters IS NOT NULL THEN 'digitized' ELSE 'empty' END)";
+     WHEN d.embedding IN ('queued', 'running') THEN 'embedding' WHEN d.embedding IN ('failed', 'blocked') THEN d.embedding";
+
+/// The [`DocumentStatus`] of a document, as `Described::status` computes it.
+static STATE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "(CASE WHEN d.deletion_requested_at IS NOT NULL THEN 'delete_pending' {UNFINISHED_STATES} \
+         WHEN d.final_characters IS NOT NULL THEN CASE WHEN d.embedding = 'done' THEN 'ready' ELSE 'rewritten' END \
+         WHEN d.text_characters IS NOT NULL THEN 'digitized' ELSE 'empty' END)"
+    )
+});
+
+/// The documents `d` of which a step waits, runs or failed, without those that are being deleted: the condition of the index
+/// `knowledge_documents_unfinished`.
+const UNFINISHED: &str = "d.deletion_requested_at IS NULL \
+     AND (d.digitizing NOT IN ('none', 'done') OR d.rewriting NOT IN ('none', 'done') OR d.embedding NOT IN ('none', 'done'))";
+
+fn sum(what: &str) -> String {
+    format!("CAST(COALESCE(SUM({what}), 0) AS BIGINT)")
+}
+
+/// The SQL of the number of rows for which a condition is true.
+pub(super) fn count(which: &str) -> String {
+    format!("COALESCE(SUM(CASE WHEN {which} THEN 1 ELSE 0 END), 0)")
+}
+
+/// Sums over documents `d`, for [`Sizes`].
+pub(super) static SIZES: LazyLock<String> = LazyLock::new(|| {
+    let (bytes, characters) = (sum("d.size_bytes"), sum("d.text_characters"));
+    format!("COUNT(*) AS documents, {bytes} AS size_bytes, {characters} AS text_characters")
+});
 
 /// Sums over documents `d`, for [`DocumentSums`].
 pub(super) static SUMS: LazyLock<String> = LazyLock::new(|| {
-    let sum = |what: &str| format!("CAST(COALESCE(SUM({what}), 0) AS BIGINT)");
-    let count = |which: &str| format!("COALESCE(SUM(CASE WHEN {which} THEN 1 ELSE 0 END), 0)");
     format!(
-        "COUNT(*) AS documents, {} AS size_bytes, {} AS text_characters, {} AS tokens, {} AS cost, {} AS incomplete, {} AS spending",
-        sum("d.size_bytes"),
-        sum("d.text_characters"),
+        "{}, {} AS tokens, {} AS cost, {} AS incomplete, {} AS spending",
+        *SIZES,
         sum("d.tokens"),
         sum(COST),
         count(INCOMPLETE),
@@ -56,26 +79,66 @@ pub(super) static SUMS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Numbers of documents `d` by their state, for [`StateCounts`].
-pub(super) static STATES: LazyLock<String> = LazyLock::new(|| {
-    let count = |states: &str| {
-        format!("COALESCE(SUM(CASE WHEN {STATE} IN ({states}) THEN 1 ELSE 0 END), 0)")
-    };
-    format!(
-        "{} AS active, {} AS blocked, {} AS failed",
-        count("'digitizing', 'rewriting', 'embedding'"),
-        count("'blocked'"),
-        count("'failed'"),
-    )
+/// The conditions of the numbers of [`StateCounts`], for [`grouped`].
+pub(super) static STATES: LazyLock<[(&str, String); 3]> = LazyLock::new(|| {
+    let states = |states: &str| format!("(CASE {UNFINISHED_STATES} END) IN ({states})");
+    [
+        ("active", states("'digitizing', 'rewriting', 'embedding'")),
+        ("blocked", states("'blocked'")),
+        ("failed", states("'failed'")),
+    ]
 });
 
-/// Sums over documents.
+/// Returns the statement of figures of documents `d` by one of their columns: sums over all that meet a condition, and numbers of those whose
+/// steps meet further ones. These are unfinished, and are counted by their steps before they are told apart, in the order of their index.
+pub(super) fn grouped<'a>(
+    column: &str,
+    condition: &str,
+    sums: &str,
+    numbers: impl Iterator<Item = &'a (&'a str, String)> + Clone,
+) -> String {
+    let joined: String = numbers
+        .clone()
+        .map(|(name, _)| format!(", COALESCE(u.{name}, 0) AS {name}"))
+        .collect();
+    let counted: String = numbers
+        .map(|(name, which)| {
+            let documents = sum(&format!("CASE WHEN {which} THEN d.documents ELSE 0 END"));
+            format!(", {documents} AS {name}")
+        })
+        .collect();
+    let of_documents = format!("FROM knowledge_documents d WHERE {condition}");
+    let steps = "d.base_id, d.folder_id, d.digitizing, d.rewriting, d.embedding";
+    format!(
+        "SELECT a.*{joined} FROM (SELECT d.{column}, {sums} {of_documents} GROUP BY d.{column}) a \
+         LEFT JOIN (SELECT d.{column}{counted} \
+         FROM (SELECT {steps}, COUNT(*) AS documents {of_documents} AND {UNFINISHED} GROUP BY {steps}) d \
+         GROUP BY d.{column}) u ON u.{column} = a.{column}"
+    )
+}
+
+/// How many documents there are, and how large they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
-pub(crate) struct DocumentSums {
+pub(crate) struct Sizes {
     pub(crate) documents: i64,
     pub(crate) size_bytes: i64,
     /// Characters of digitized texts.
     pub(crate) text_characters: i64,
+}
+
+impl AddAssign for Sizes {
+    fn add_assign(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.size_bytes += other.size_bytes;
+        self.text_characters += other.text_characters;
+    }
+}
+
+/// Sums over documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct DocumentSums {
+    #[sqlx(flatten)]
+    pub(crate) sizes: Sizes,
     /// Input and output tokens of all settled requests.
     pub(crate) tokens: i64,
     /// In units of 1e-8 dollars, as far as it is known.
@@ -84,6 +147,16 @@ pub(crate) struct DocumentSums {
     pub(crate) incomplete: i64,
     /// Documents for which a request with a price was sent.
     pub(crate) spending: i64,
+}
+
+impl AddAssign for DocumentSums {
+    fn add_assign(&mut self, other: Self) {
+        self.sizes += other.sizes;
+        self.tokens += other.tokens;
+        self.cost += other.cost;
+        self.incomplete += other.incomplete;
+        self.spending += other.spending;
+    }
 }
 
 /// Numbers of documents by their state.
@@ -113,6 +186,14 @@ impl Query {
         self.values.push(value.into());
         let sql = format!(" AND {condition} ${}", self.values.len());
         self.sql.push_str(&sql);
+    }
+
+    /// Leaves out the rows with these ids.
+    pub(super) fn and_not_among(&mut self, column: &str, ids: &[String]) {
+        if !ids.is_empty() {
+            let ids = placeholders(&mut self.values, ids.iter().map(String::as_str));
+            self.sql.push_str(&format!(" AND {column} NOT IN ({ids})"));
+        }
     }
 
     /// Lets names pass that contain a text, in upper or lower case.
@@ -198,7 +279,9 @@ impl DocumentFilter {
         if !self.states.is_empty() {
             let states = self.states.iter().map(|state| state.as_str());
             let states = placeholders(&mut query.values, states);
-            query.sql.push_str(&format!(" AND {STATE} IN ({states})"));
+            query
+                .sql
+                .push_str(&format!(" AND {} IN ({states})", *STATE));
         }
         query
     }
@@ -212,7 +295,7 @@ fn document_key(sort: SortKey) -> &'static str {
         SortKey::Size => "d.size_bytes",
         SortKey::Tokens => "d.tokens",
         SortKey::Changed => "d.updated_at",
-        SortKey::State => STATE,
+        SortKey::State => STATE.as_str(),
     }
 }
 

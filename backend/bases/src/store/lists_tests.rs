@@ -3,6 +3,8 @@
 use super::*;
 use crate::store::{
     documents::DOCUMENT_COUNT,
+    listed_bases::base_figure_rows,
+    listed_folders::folder_figure_rows,
     plans::{migrated, plan},
     statistics::{DOCUMENTS, DRAFTS},
     usage::CHARACTERS,
@@ -90,7 +92,26 @@ async fn lists_are_sorted_and_summed_by_their_index_alone() {
         );
     }
 
-    // So are figures of whole bases.
+    // Figures are summed by the index of lists, and states counted by that of unfinished documents.
+    for (figures, values, searched) in [
+        (base_figure_rows("$1"), vec!["b".into()], "(base_id=?)"),
+        (
+            folder_figure_rows("$2"),
+            vec!["b".into(), "f".into()],
+            "(base_id=? AND folder_id=?)",
+        ),
+    ] {
+        let steps = plan(&store, &figures, values).await;
+        for index in [
+            "COVERING INDEX knowledge_documents_listed",
+            "INDEX knowledge_documents_unfinished",
+        ] {
+            let search = format!("SEARCH d USING {index} {searched}");
+            assert!(steps.contains(&search), "{search}: {steps:?}");
+        }
+    }
+
+    // Other figures of whole bases are read from the index of lists, too.
     let steps = plan(&store, CHARACTERS, vec!["b".into(), "".into()]).await;
     assert_eq!(steps[0], BASE, "{steps:?}");
     let steps = plan(&store, DOCUMENTS, vec!["b".into()]).await;

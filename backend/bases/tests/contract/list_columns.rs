@@ -6,10 +6,10 @@ use super::{
 };
 
 /// Numbers that look random.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -17,7 +17,7 @@ impl Numbers {
         (self.0 >> 33) as usize % bound
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub(super) fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 }

@@ -1,7 +1,10 @@
 //! Lists of folders and of knowledge bases.
 
+use std::collections::HashMap;
+
 use super::{
-    lists::{DOCUMENTS, ids, pages, run, sorted, tied, write},
+    list_columns::Numbers,
+    lists::{DOCUMENTS, STEPS, id_of, ids, pages, run, sorted, tied, write},
     *,
 };
 
@@ -144,3 +147,157 @@ on_each_database!(
         }
     }
 );
+
+/// The groups of states that lists count.
+const GROUPS: [(&str, &str); 3] = [
+    ("active", "digitizing,rewriting,embedding"),
+    ("blocked", "blocked"),
+    ("failed", "failed"),
+];
+
+/// Compares a base or a folder of a list with the documents that `path` lists.
+async fn assert_figures(app: &App, key: &str, listed: &Value, path: &str) {
+    let documents = app.get(key, path).await.expect(200);
+    assert_eq!(listed["documents"], documents["total"], "{path}");
+    for (field, sum) in documents["sums"].as_object().unwrap() {
+        if listed.get(field).is_some() {
+            assert_eq!(&listed[field], sum, "{field}: {path}");
+        }
+    }
+    for (field, states) in GROUPS {
+        let path = format!("{path}&state={states}");
+        let documents = app.get(key, &path).await.expect(200);
+        assert_eq!(listed[field], documents["total"], "{path}");
+    }
+}
+
+/// Compares the sums of a list with those of its entries, for first pages of all lengths. Returns the whole list.
+async fn assert_sums(app: &App, key: &str, path: &str, field: &str) -> Value {
+    let whole = app.get(key, path).await.expect(200);
+    let entries = whole[field].as_array().unwrap();
+    assert_eq!(whole["total"], entries.len());
+    let added = ["documents", "size_bytes", "text_characters", "tokens"];
+    for (sum, value) in whole["sums"].as_object().unwrap() {
+        if added.contains(&sum.as_str()) {
+            let total: i64 = entries.iter().map(|it| it[sum].as_i64().unwrap()).sum();
+            assert_eq!(value, total, "{sum}: {path}");
+        }
+    }
+    for limit in 1..=entries.len() {
+        let sort = ["name", "price", "size"][limit % 3];
+        let path = format!("{path}?sort={sort}&limit={limit}");
+        let page = app.get(key, &path).await.expect(200);
+        assert_eq!(page["total"], whole["total"], "{path}");
+        assert_eq!(page["sums"], whole["sums"], "{path}");
+    }
+    whole
+}
+
+/// Compares the lists of bases and of folders with those of documents, and with what is said of a single base.
+async fn assert_lists(app: &App, key: &str) {
+    let single = app.get(key, "/api/knowledgebases/acme").await.expect(200);
+    let single = single.as_array().unwrap().iter();
+    let embedding: HashMap<&str, &Value> = single
+        .map(|base| (base["name"].as_str().unwrap(), &base["embedding_status"]))
+        .collect();
+    let bases = assert_sums(app, key, "/api/kb-list/acme", "knowledge_bases").await;
+    for base in bases["knowledge_bases"].as_array().unwrap() {
+        let name = base["name"].as_str().unwrap();
+        let documents = format!("/api/document-list/acme/{name}?limit=1");
+        assert_figures(app, key, base, &documents).await;
+        assert_eq!(&base["embedding_status"], embedding[name], "{name}");
+        let limits = format!("/api/knowledgebases/acme/{name}/limits");
+        assert_eq!(base["budget"], app.get(key, &limits).await.expect(200));
+        let path = format!("/api/folder-list/acme/{name}");
+        let folders = assert_sums(app, key, &path, "folders").await;
+        let whole = app.get(key, &documents).await.expect(200);
+        assert_eq!(folders["sums"], whole["sums"], "{path}");
+        for folder in folders["folders"].as_array().unwrap() {
+            let name = folder["name"].as_str().unwrap();
+            let documents = format!("{documents}&folder={name}");
+            assert_figures(app, key, folder, &documents).await;
+        }
+    }
+}
+
+on_each_database!(figures_are_those_of_the_documents_at_any_time, |database| {
+    let app = start(&database).await;
+    let key = furnished(&app).await.key;
+    for name in ["b", "zoo"] {
+        let form = fields(&[("name", name)]);
+        post(&app, &key, "/api/knowledgebases/acme", form)
+            .await
+            .expect(201);
+        let folder = fields(&[("name", "others")]);
+        let path = format!("/api/folders/acme/{name}");
+        post(&app, &key, &path, folder).await.expect(201);
+    }
+    for name in ["more", "last"] {
+        let form = fields(&[("name", name)]);
+        post(&app, &key, "/api/folders/acme/manual", form)
+            .await
+            .expect(201);
+    }
+    write(&app, &tied()).await;
+    let mut numbers = Numbers(11);
+    for round in 0..160_usize {
+        let document = id_of(numbers.below(23));
+        let change = match numbers.below(6) {
+            0 => {
+                let name = numbers.of(&["texts", "more", "last"]);
+                format!("folder_id = (SELECT id FROM knowledge_folders WHERE name = '{name}')")
+            }
+            1 => "deletion_requested_at = CASE WHEN deletion_requested_at IS NULL THEN 1 END"
+                .to_owned(),
+            2 => "digitizing = 'done', rewriting = 'done', embedding = 'done'".to_owned(),
+            _ => format!(
+                "digitizing = '{}', rewriting = '{}', embedding = '{}'",
+                numbers.of(&STEPS),
+                numbers.of(&STEPS),
+                numbers.of(&STEPS)
+            ),
+        };
+        run(
+            &app,
+            format!("UPDATE knowledge_documents SET {change} WHERE id = '{document}'"),
+        )
+        .await;
+        let (document, variant) = (
+            id_of(numbers.below(23)),
+            numbers.of(&["original", "digitized", "rewritten"]),
+        );
+        let content = match numbers.below(3) {
+            0 => format!(
+                "DELETE FROM knowledge_contents WHERE document_id = '{document}' AND variant = '{variant}'"
+            ),
+            _ => format!(
+                "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at) \
+                 VALUES ('{document}', '{variant}', 'written', 'f', 't', {round}, {}, 's', 0) \
+                 ON CONFLICT (document_id, variant) DO UPDATE SET bytes = excluded.bytes, characters = excluded.characters",
+                numbers.below(1_000)
+            ),
+        };
+        run(&app, content).await;
+        match round % 20 {
+            7 => {
+                let form = fields(&[
+                    ("name", &format!("empty {round}")),
+                    ("folder", "others"),
+                    ("type", "file"),
+                ]);
+                let path = format!("/api/documents/acme/{}/empty", numbers.of(&["b", "zoo"]));
+                post(&app, &key, &path, form).await.expect(201);
+                let step = numbers.of(&["failed", "running", "blocked"]);
+                run(&app, format!("UPDATE knowledge_documents SET embedding = '{step}' WHERE name = 'empty {round}'")).await;
+            }
+            13 => {
+                let name = numbers.of(&["texts", "more", "last"]);
+                run(&app, format!(
+                    "UPDATE knowledge_folders SET deletion_requested_at = CASE WHEN deletion_requested_at IS NULL THEN 1 END WHERE name = '{name}'"
+                )).await;
+            }
+            19 => assert_lists(&app, &key).await,
+            _ => {}
+        }
+    }
+});

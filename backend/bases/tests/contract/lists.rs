@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::*;
 
 pub(super) const DOCUMENTS: &str = "/api/document-list/acme/manual";
-const STEPS: [&str; 6] = ["none", "queued", "running", "done", "failed", "blocked"];
+pub(super) const STEPS: [&str; 6] = ["none", "queued", "running", "done", "failed", "blocked"];
 const SORTS: [&str; 6] = ["name", "price", "size", "tokens", "changed", "state"];
 
 /// A document that is written by SQL.
