@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use support::news;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -112,6 +113,7 @@ async fn relay(mut client: UnixStream, mut server: UnixStream, counts: Arc<Count
                 Ok(0) | Err(_) => return,
                 Ok(_) if is_lost => {
                     counts.lost.fetch_add(1, Ordering::Relaxed);
+                    news::tell();
                     return;
                 }
                 Ok(length) => client.write_all(&answered[..length]).await,

@@ -19,8 +19,7 @@ use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
     client::{FromServer, NativeClient, Socket},
-    elsewhere::eventually,
-    patience,
+    elsewhere, eventually, patience,
     process::Server,
     upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
 };
@@ -150,7 +149,7 @@ impl World {
                 Arc::clone(&complete),
             ));
         }
-        eventually("all streams have begun", async || {
+        elsewhere::eventually("all streams have begun", async || {
             begun.load(Ordering::Relaxed) == STREAMS
         })
         .await;
@@ -448,9 +447,9 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     let reserved = world.reservations().await;
     assert!(reserved.len() > STREAMS / 3, "{}", reserved.len());
     let some = || streams.complete.load(Ordering::Relaxed) >= 20;
-    eventually("some are complete", async || some()).await;
+    elsewhere::eventually("some are complete", async || some()).await;
     // Settlements are stored in groups, a moment after the client has its answer.
-    eventually("some of either kind are settled", async || {
+    elsewhere::eventually("some of either kind are settled", async || {
         let settled = world.rows::<Row>(usage_sql("kill")).await;
         let any = |outcome: &str| settled.values().any(|row| row.outcome == outcome);
         any("completed") && any("cancelled")
@@ -524,7 +523,7 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     let client = NativeClient::connect(&url(&made)).await.unwrap();
     let told = Instant::now();
     server.terminate();
-    eventually("the server drains", async || {
+    elsewhere::eventually("the server drains", async || {
         let health = server.request(&partner.key, Method::GET, "/health");
         send(health).await.json()["status"] == "draining"
     })

@@ -26,7 +26,7 @@ use harness::{
     TestApp, TestDatabase,
     app::TestPartner,
     client::{ClientOptions, NativeClient, Speech, Stack, now},
-    patience,
+    patience, until,
     upstream::{Api, Script, Upstream},
 };
 use serde_json::{Value, json};
@@ -155,15 +155,13 @@ impl Stage {
 
     /// Waits until the call is in this state.
     async fn reaches(&self, call: &Made, state: &str) -> Value {
-        let deadline = now() + soon();
-        loop {
-            let status = self.status(call).await;
-            if status["state"] == state {
-                return status;
-            }
-            assert!(now() < deadline, "the call is not {state}: {status}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let what = format!("the call is {state}");
+        until(
+            &what,
+            |status: &Value| status["state"] == state,
+            async || self.status(call).await,
+        )
+        .await
     }
 
     /// The stored transcript: who and what.

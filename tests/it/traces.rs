@@ -9,7 +9,7 @@ use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
 use harness::{
     TestDatabase,
     app::send,
-    elsewhere::eventually,
+    elsewhere, eventually,
     process::Server,
     upstream::{Api, Fault, INPUT_TOKENS, Script, Upstream},
 };
@@ -145,7 +145,7 @@ async fn a_collector_learns_of_requests_models_and_jobs_and_nothing_of_what_was_
         .await
         .expect(200);
     let path = made["id"].as_str().unwrap();
-    eventually("it is answered", || async {
+    elsewhere::eventually("it is answered", || async {
         server.get(&acme.key, path).await["state"] == "completed"
     })
     .await;

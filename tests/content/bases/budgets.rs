@@ -1,8 +1,7 @@
 //! Budgets of bases whose process is killed. What else they do is tested in `colloquy-bases`.
 
 use harness::{
-    TestDatabase,
-    elsewhere::eventually,
+    TestDatabase, elsewhere, eventually,
     upstream::{Api, Fault, Script, Upstream},
 };
 
@@ -46,12 +45,12 @@ async fn a_process_that_dies_leaves_its_requests_uncertain() {
     upstream.forget_scripts();
     upstream.set_default(Api::Embeddings, Script::text(""));
     let server = Server::start(&database, settings).await;
-    eventually("it is uncertain", async || {
+    elsewhere::eventually("it is uncertain", async || {
         server.get(key, LIMITS).await["uncertain_operations"] == 1
     })
     .await;
     let path = format!("/api/document/{BASE}/{id}");
-    eventually("the document waits or is ready", async || {
+    elsewhere::eventually("the document waits or is ready", async || {
         let status = server.get(key, &path).await["status"].clone();
         status == "blocked" || status == "ready"
     })

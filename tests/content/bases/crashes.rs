@@ -2,7 +2,8 @@
 
 use harness::{
     TestDatabase,
-    elsewhere::{eventually, until},
+    elsewhere::until,
+    eventually,
     upstream::{Api, Script, Upstream},
 };
 

@@ -7,7 +7,7 @@ use colloquy::{
     identifiers::PartnerId,
     knowledge::{Origin, Query, Reader},
 };
-use harness::{TestDatabase, disk::SmallDisk};
+use harness::{TestDatabase, disk::SmallDisk, elsewhere};
 use sha2::{Digest as _, Sha256};
 
 use super::*;
@@ -78,7 +78,7 @@ async fn outlast(
     assert!(refused > 0, "there was no outage");
     end.await;
     // The server looks at its disk now and then.
-    let id = until("the outage ends", Option::is_some, async || {
+    let id = elsewhere::until("the outage ends", Option::is_some, async || {
         bring(server, key, number).await
     })
     .await;
@@ -90,7 +90,7 @@ async fn outlast(
             assert_ne!(document["status"], "failed", "{document}");
             document["status"] == "ready"
         };
-        let document = until("it goes on", is_ready, async || {
+        let document = elsewhere::until("it goes on", is_ready, async || {
             server.get(key, &path).await
         })
         .await;

@@ -278,7 +278,8 @@ async fn a_recording_says_that_its_transcriber_is_not_there_and_fails_within_a_m
         error == "the transcription service failed and is asked again: connection refused"
     })
     .await;
-    let (attempts, waited) = app.attempts("bases.digitize").await;
+    let (attempts, waits) = app.attempts("bases.digitize").await;
+    let waited: Duration = waits.iter().sum();
     assert_eq!(attempts, 3);
     assert!(waited < Duration::from_secs(60), "{waited:?}");
     let document = app.get(key, &path).await.expect(200);

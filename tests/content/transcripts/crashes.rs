@@ -1,6 +1,6 @@
 //! Processes that die, and databases that are away, in the middle of transcripts.
 
-use harness::{elsewhere::eventually, process::Server};
+use harness::{eventually, process::Server};
 
 use super::{
     bounds::{long, post, read_ended},

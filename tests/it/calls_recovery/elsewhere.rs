@@ -4,7 +4,7 @@ use colloquy::calls::room::CallOrigin;
 use colloquy_protocol::{ClientMessage, CloseCode, ServerMessage};
 use harness::{
     client::{FromServer, Refused, Socket},
-    elsewhere::eventually,
+    elsewhere, eventually,
 };
 
 use super::*;
@@ -193,7 +193,7 @@ async fn reload_a_page(database: TestDatabase) {
     // The first page is there, so the node that holds the call refuses a second one, and takes the first one back.
     assert_eq!(refusal(&held_url).await, refused(CloseCode::CallInUse));
     drop(page);
-    eventually("the page has its call again", async || {
+    elsewhere::eventually("the page has its call again", async || {
         let mut page = Socket::open(&held_url).await.unwrap();
         page.begin(false).await.unwrap();
         let is_back = page.welcome().await.is_ok();

@@ -5,7 +5,7 @@ use colloquy_protocol::{AgentState, ByeReason, ClientMessage, MAX_TEXT_CHARS, Se
 use harness::{
     app::send,
     client::{Between, ClientOptions},
-    elsewhere::eventually,
+    eventually,
 };
 use reqwest::Method;
 

@@ -1,7 +1,7 @@
 //! What becomes known of the visitor, and is told to the page.
 
 use colloquy_protocol::{AgentState, ClientMessage};
-use harness::{elsewhere::eventually, upstream::Fault};
+use harness::{eventually, upstream::Fault};
 
 use super::*;
 

@@ -348,9 +348,7 @@ async fn a_voice_that_fails_says_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_passes_is_none_of_the_completion() {
-    let builder = TestApp::builder(&TestDatabase::sqlite())
-        .real_time()
-        .quick_worker();
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let app = builder.start().await;
     let (acme, _) = app.acme_and_other().await;
     for switch in [&app.doubles.chat, &app.doubles.synthesizer] {
@@ -373,6 +371,7 @@ async fn a_failure_that_passes_is_none_of_the_completion() {
         let waiting = app.get(&acme.key, &path).await.expect(200);
         assert_eq!(waiting["state"], "in-progress");
         switch.set_up(true);
+        app.advance(Duration::from_secs(60));
         let ended = ended(&app, &acme.key, &path).await;
         assert_eq!(ended["state"], "completed", "{ended}");
     }

@@ -7,7 +7,7 @@ use std::{
 
 use harness::{
     app::{ADMIN_KEY, client},
-    elsewhere::eventually,
+    elsewhere, eventually,
     process::{command, run_ok},
     upstream::{Fault, Script},
 };
@@ -79,7 +79,7 @@ async fn a_completion_outlives_a_process_that_is_killed_in_the_middle() {
         drop(first);
 
         let second = Server::start(&database, &upstream);
-        eventually("it is completed", || async {
+        elsewhere::eventually("it is completed", || async {
             second.send(key, path, None).await["state"] == "completed"
         })
         .await;

@@ -4,12 +4,7 @@ use std::io::Cursor;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{jobs, messaging::Complete};
-use harness::{
-    app::send,
-    elsewhere::{eventually, until},
-    process::Server,
-    upstream::Script,
-};
+use harness::{app::send, elsewhere::until, eventually, process::Server, upstream::Script};
 use ogg::{PacketReader, PacketWriteEndInfo, PacketWriter};
 use reqwest::Method;
 

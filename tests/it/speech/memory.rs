@@ -1,6 +1,6 @@
 //! The memory of sounds that the server holds until they are sent.
 
-use harness::{app::ADMIN_KEY, elsewhere::eventually};
+use harness::{app::ADMIN_KEY, elsewhere, eventually};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
@@ -69,14 +69,14 @@ async fn a_sound_that_is_held_counts_until_it_is_sent() {
         sound(ask(&app, &other.key, &text[..400], wav())).await;
 
         drop(held);
-        eventually("the memory is given back", || async {
+        elsewhere::eventually("the memory is given back", || async {
             let answer = ask(&app, &quota.key, &text, wav()).send().await.unwrap();
             answer.status() == 200
         })
         .await;
         // What is read gives its memory back as well.
         for _ in 0..2 {
-            eventually("there is memory for another one", || async {
+            elsewhere::eventually("there is memory for another one", || async {
                 let answer = ask(&app, &quota.key, &text, wav()).send().await.unwrap();
                 answer.status() == 200
                     && answer

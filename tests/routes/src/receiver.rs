@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::{
@@ -48,8 +48,6 @@ pub struct Received {
     pub headers: HeaderMap,
     /// The body.
     pub body: String,
-    /// When it came.
-    pub at: Instant,
 }
 
 impl Received {
@@ -166,7 +164,6 @@ impl Drop for Receiver {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the receiver keeps its own time")]
 async fn receive(
     State(shared): State<Shared>,
     method: Method,
@@ -181,7 +178,6 @@ async fn receive(
         path,
         headers,
         body: String::from_utf8(body.to_vec()).unwrap(),
-        at: Instant::now(),
     });
     news::tell();
     if stalls {

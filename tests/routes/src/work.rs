@@ -91,24 +91,24 @@ impl TestWork {
     }
 
     /// Waits for the end of the only job of this kind, and moves the manual clock of the test to each of its attempts. Returns how many there were,
-    /// and for how long they were waited for.
-    pub async fn attempts(&self, kind: &str) -> (u64, Duration) {
+    /// and the waits between them.
+    pub async fn attempts(&self, kind: &str) -> (u64, Vec<Duration>) {
         let sql = format!("SELECT state, fence, run_at FROM work WHERE kind = '{kind}'");
         let read = async || -> OnlyJob {
             let job = self.store().db().fetch_one(sql.clone()).await;
             job.expect("a database").expect("a job")
         };
-        let mut waited = Duration::ZERO;
+        let mut waits = Vec::new();
         loop {
             let now = self.kernel.clock.now_ms();
             let is_idle =
                 |job: &OnlyJob| job.is_over() || (job.state == "queued" && job.run_at > now);
             let job = until("the job waits or is over", is_idle, read).await;
             if job.is_over() {
-                return (job.fence.unsigned_abs(), waited);
+                return (job.fence.unsigned_abs(), waits);
             }
             let wait = Duration::from_millis(job.run_at.abs_diff(now));
-            waited += wait;
+            waits.push(wait);
             self.advance(wait);
         }
     }

@@ -2,11 +2,7 @@
 //!
 //! It knows the settings and the database of a server, and no capability, so that a crate above them is tested without the server.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: it fails by panicking"
-)]
+#![expect(clippy::expect_used, reason = "test code: it fails by panicking")]
 
 pub mod clock;
 pub mod database;

@@ -6,7 +6,10 @@
 use std::{fmt::Debug, sync::LazyLock, time::Duration};
 
 use colloquy_store::Store;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use crate::waiting::{Patience, Pause};
 
@@ -15,6 +18,9 @@ static NEWS: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default
 
 /// After the news, what follows from it in memory: the last look before the next news.
 const AFTERWARDS: Duration = Duration::from_millis(5);
+
+/// The pause before each look: one that writes makes news itself.
+const BEFORE: Duration = Duration::from_millis(1);
 
 /// When to look without any news.
 const UNTOLD: Duration = Duration::from_millis(250);
@@ -26,6 +32,10 @@ pub fn tell() {
 
 /// Tells of all that a process writes to this database, until that is closed. Returns the database.
 #[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it ends with the store, and is no part of a server"
+)]
 pub fn follow(store: Store) -> Store {
     let mut writes = store.writes();
     tokio::spawn(async move {
@@ -90,5 +100,6 @@ impl Pause for News {
     async fn pause(&mut self) {
         let is_told = timeout(self.pause, self.news.changed()).await.is_ok();
         self.pause = if is_told { AFTERWARDS } else { UNTOLD };
+        sleep(BEFORE).await;
     }
 }
