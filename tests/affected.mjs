@@ -71,7 +71,6 @@ const HARNESS = {
   namespaces: ["media::addresses"],
   neural: [...NEURAL, "providers::kokoro_neural"],
   sounds: ["client", "accounts::deletion", "bases::recordings", "transcripts", "voices::speaking"],
-  voice_workers: ["voices::workers"],
 };
 
 /** The tests that read or compile files of other folders: all unit tests of packages, a filter of some, and tests of whole servers by module. */

@@ -16,13 +16,12 @@ pub mod namespaces;
 pub mod neural;
 pub mod process;
 pub mod sounds;
-pub mod voice_workers;
 
 pub use app::{TestApp, TestAppBuilder};
 pub use support::{
     TestDatabase, by_length, database, elsewhere, eventually, news, patience, slowness, until,
 };
-pub use test_routes::{doubles, receiver, upstream, vectorstores};
+pub use test_routes::{doubles, receiver, upstream, vectorstores, voice_workers};
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a started [`TestApp`].
 ///

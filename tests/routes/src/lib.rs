@@ -30,6 +30,8 @@ pub mod transcripts;
 pub mod upstream;
 pub mod vectorstores;
 pub mod videos;
+pub mod voice_workers;
+pub mod voices;
 mod work;
 
 pub use answer::Answer;

@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post, put},
 };
-use colloquy::{Config, config::Secret};
+use colloquy_config::{Config, Secret};
 use serde_json::{Value, json};
 use support::news;
 use tokio::{net::TcpListener, task::JoinSet};
