@@ -36,7 +36,7 @@ pub use self::{
     error::{LedgerError, Refused},
     future::put_back,
     measures::{Amounts, ByMeasure, Limits, Measure},
-    report::{UsageFilter, UsageRow, usage},
+    report::{MAX_ROWS, UsageFilter, UsageQuota, UsageRow, UsageScope, usage, usage_page},
     reservation::Reservation,
     sweep::{prune, sweep},
 };

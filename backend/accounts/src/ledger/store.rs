@@ -1,6 +1,7 @@
 //! The SQL of reservations and usage, and of how quotas stand.
 
 mod standing;
+mod sums;
 mod usage;
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
@@ -10,9 +11,10 @@ use serde::Serialize;
 use self::standing::AmountRow;
 pub(crate) use self::standing::{QUOTA_AMOUNTS, StandingRow, recount, set_limits};
 pub(super) use self::standing::{ahead, bring_back, lock_ahead};
+pub(super) use self::sums::usage;
 pub(super) use self::usage::{
     DayKey, NewRecord, Record, bound_record, correct_day, prune, record, remove_record,
-    replace_record, usage,
+    replace_record,
 };
 use super::{
     Amounts, Measure, Standing,

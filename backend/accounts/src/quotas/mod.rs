@@ -7,10 +7,12 @@
 
 mod caller;
 mod change;
+mod csv;
 mod pattern;
 mod payer;
 pub mod routes;
 mod store;
+mod usage;
 mod view;
 
 use colloquy_base::{

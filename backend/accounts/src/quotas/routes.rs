@@ -4,20 +4,17 @@ use axum::{
     Extension, Json,
     extract::{FromRef, State},
     http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use colloquy_http::{ApiError, ApiJson, ApiPath, DiskLow, Listing, PageQuery, StrictQuery};
 use colloquy_kernel::{router::DescribedRouter, routes};
-use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
 
 use super::{
-    Quota, QuotaCaller,
-    view::{OwnUsage, QuotaBody, QuotaView, QuotaWithKey, UsageQuery, UsageReport},
+    QuotaCaller,
+    usage::{self, OwnUsage, UsageQuery, UsageReport},
+    view::{QuotaBody, QuotaView, QuotaWithKey},
 };
-use crate::{
-    Accounts, PartnerTenant, Scope,
-    ledger::{self, UsageFilter},
-    quotas,
-};
+use crate::{AccountError, Accounts, PartnerTenant, Scope, ledger::UsageScope, quotas};
 
 /// What an application reads of its own quota.
 pub(crate) fn text_routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
@@ -36,11 +33,9 @@ where
         .routes(routes!(list, create))
         .routes(routes!(read, update, revoke))
         .routes(routes!(rotate))
-        .routes(routes!(usage))
+        .routes(routes!(quota_usage))
+        .routes(routes!(partner_usage))
 }
-
-/// The most days of a usage report.
-const MOST_DAYS: i64 = 366;
 
 /// The partner's quotas, newest first; revoked ones too.
 #[utoipa::path(
@@ -156,21 +151,50 @@ pub(crate) async fn rotate(
     Ok(Json(QuotaWithKey { quota, api_key }))
 }
 
-/// What was used of a quota, by the day of the request.
+/// Usage of a quota by the day of the request, as JSON, or as CSV with `Accept: text/csv`.
+///
+/// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
+/// names that spreadsheets would run as formulas.
 #[utoipa::path(
-    get, path = "/api/quotas/{partner}/{quota_id}/usage", tag = "quotas",
+    get, path = "/api/quotas/{partner}/{quota_id}/usage", operation_id = "usage", tag = "quotas",
     params(("partner" = String, Path), ("quota_id" = String, Path), UsageQuery),
-    responses((status = 200, body = UsageReport), (status = 404))
+    responses((status = 200, content((UsageReport = "application/json"), (String = "text/csv"))), (status = 404))
 )]
-pub(crate) async fn usage(
+pub(crate) async fn quota_usage(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
     ApiPath((_partner, id)): ApiPath<(String, String)>,
     StrictQuery(query): StrictQuery<UsageQuery>,
-) -> Result<Json<UsageReport>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     caller.principal.require(Scope::Keys)?;
     let state = quotas::read(&accounts, &caller.tenant, &id).await?;
-    report(&accounts, &state.quota, query).await.map(Json)
+    let scope = UsageScope::Quota(state.quota.id);
+    usage::answer(&accounts, scope, query, &headers, &id).await
+}
+
+/// Usage of a partner, summed over all of its quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Budgets of
+/// knowledge bases, and requests with API keys, do not count.
+///
+/// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
+/// names that spreadsheets would run as formulas.
+#[utoipa::path(
+    get, path = "/api/usage/{partner}", tag = "quotas", params(("partner" = String, Path), UsageQuery),
+    responses((status = 200, content((UsageReport = "application/json"), (String = "text/csv"))), (status = 404))
+)]
+pub(crate) async fn partner_usage(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    StrictQuery(query): StrictQuery<UsageQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    if !crate::partner_exists(accounts.store.db(), &caller.tenant).await? {
+        return Err(AccountError::NotFound("Partner").into());
+    }
+    let partner = caller.tenant.partner().as_str().to_owned();
+    let scope = UsageScope::Partner(caller.tenant);
+    usage::answer(&accounts, scope, query, &headers, &partner).await
 }
 
 /// What the key's own quota allows, and what was used of it.
@@ -183,68 +207,11 @@ pub(crate) async fn own_usage(
     QuotaCaller(quota): QuotaCaller,
     StrictQuery(query): StrictQuery<UsageQuery>,
 ) -> Result<Json<OwnUsage>, ApiError> {
-    let usage = report(&accounts, &quota, query).await?;
+    let scope = UsageScope::Quota(quota.id.clone());
+    let usage = usage::report(&accounts, &scope, query).await?;
     let state = quotas::read(&accounts, &quota.tenant, &quota.id).await?;
     Ok(Json(OwnUsage {
         quota: state.into(),
         usage,
     }))
-}
-
-async fn report(
-    accounts: &Accounts,
-    quota: &Quota,
-    query: UsageQuery,
-) -> Result<UsageReport, ApiError> {
-    let filter = filter(accounts, query)?;
-    let (rows, total) = ledger::usage(accounts, quota, &filter).await?;
-    Ok(UsageReport {
-        from: filter.from.to_string(),
-        to: filter.to.to_string(),
-        rows: rows.into_iter().map(Into::into).collect(),
-        total: total.into(),
-    })
-}
-
-fn filter(accounts: &Accounts, query: UsageQuery) -> Result<UsageFilter, ApiError> {
-    let today = accounts.clock.now().to_zoned(TimeZone::UTC).date();
-    let to = day("to", query.to)?.unwrap_or(today);
-    let from = day("from", query.from)?.unwrap_or_else(|| to.saturating_sub(29.days()));
-    if from > to || from.duration_until(to).as_hours() >= MOST_DAYS * 24 {
-        return Err(ApiError::invalid("from", "1 to 366 days up to `to`"));
-    }
-    let mut filter = UsageFilter {
-        from,
-        to,
-        by_day: false,
-        by_model: false,
-        by_character: false,
-    };
-    for group in query.group_by.as_deref().unwrap_or("day").split(',') {
-        match group {
-            "day" => filter.by_day = true,
-            "model" => filter.by_model = true,
-            "character" => filter.by_character = true,
-            _ => {
-                return Err(ApiError::invalid(
-                    "group_by",
-                    "day, model, character, separated by commas",
-                ));
-            }
-        }
-    }
-    Ok(filter)
-}
-
-fn day(field: &str, text: Option<String>) -> Result<Option<Date>, ApiError> {
-    let parse = |text: String| {
-        let malformed = || ApiError::invalid(field, "write a day as YYYY-MM-DD");
-        let date: Date = text.parse().map_err(|_| malformed())?;
-        // More than a date, such as a time, is read and left out by the parser.
-        match date.to_string() == text {
-            true => Ok(date),
-            false => Err(malformed()),
-        }
-    };
-    text.map(parse).transpose()
 }

@@ -2,12 +2,12 @@
 
 use colloquy_base::{clock::rfc3339, invalid::InvalidField, json::given, money::Usd};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{QuotaChange, QuotaKind, QuotaState};
 use crate::{
     Directory,
-    ledger::{Amounts, Limits, Measure, Period, UsageRow},
+    ledger::{Amounts, Limits, Measure, Period},
     routes::expiry,
 };
 
@@ -199,101 +199,12 @@ impl QuotaBody {
     }
 }
 
-/// Which days of usage to sum up, and how.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct UsageQuery {
-    /// The first day, UTC, `YYYY-MM-DD`; without it 29 days before the last.
-    pub(super) from: Option<String>,
-    /// The last day, UTC; today without it. At most 366 days in all.
-    pub(super) to: Option<String>,
-    /// What a row is made for: `day`, `model`, `character`, or several, separated by commas; `day` without it.
-    pub(super) group_by: Option<String>,
-}
-
-/// Usage of a quota.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UsageReport {
-    /// The first day.
-    pub(super) from: String,
-    /// The last day.
-    pub(super) to: String,
-    /// A row for each group that used anything.
-    pub(super) rows: Vec<UsageView>,
-    /// All rows together.
-    pub(super) total: UsageView,
-}
-
-/// A quota, and what was used of it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct OwnUsage {
-    /// The quota.
-    pub(super) quota: QuotaView,
-    /// What was used.
-    pub(super) usage: UsageReport,
-}
-
-/// Usage of a group.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UsageView {
-    /// The day, UTC; when rows are made for days.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    day: Option<String>,
-    /// The model; when rows are made for models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    /// The saved character, `<partner>/<name>`, null for inline ones and for none; when rows are made for characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    character: Option<Option<String>>,
-    /// Requests that were settled.
-    requests: u64,
-    /// Input and output tokens.
-    tokens: u64,
-    /// Input tokens.
-    input_tokens: u64,
-    /// Those of them that came from the model's cache.
-    cached_tokens: u64,
-    /// Output tokens.
-    output_tokens: u64,
-    /// Those of them that were reasoning.
-    reasoning_tokens: u64,
-    /// Characters of text that was spoken.
-    characters: u64,
-    /// Seconds of calls.
-    seconds: u64,
-    /// US dollars.
-    dollars: Usd,
-}
-
-impl From<UsageRow> for UsageView {
-    fn from(row: UsageRow) -> Self {
-        let character = row
-            .character
-            .map(|name| Some(name).filter(|name| !name.is_empty()));
-        let of = |measure| row.usage.of(measure);
-        Self {
-            day: row.day,
-            model: row.model,
-            character,
-            requests: of(Measure::Requests),
-            tokens: of(Measure::Tokens),
-            input_tokens: of(Measure::InputTokens),
-            cached_tokens: of(Measure::CachedTokens),
-            output_tokens: of(Measure::OutputTokens),
-            reasoning_tokens: of(Measure::ReasoningTokens),
-            characters: of(Measure::Characters),
-            seconds: of(Measure::Seconds),
-            dollars: Usd(of(Measure::Cost)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::{ledger::UsageRow, quotas::usage::UsageView};
 
     #[test]
     fn every_measure_is_shown_under_its_name() {
@@ -305,10 +216,8 @@ mod tests {
                 _ => Value::from(7),
             };
             let usage = serde_json::to_value(UsageView::from(UsageRow {
-                day: None,
-                model: None,
-                character: None,
                 usage: amounts,
+                ..UsageRow::default()
             }));
             assert_eq!(usage.unwrap()[name], shown, "{name}");
             if !Measure::LIMITED.contains(&measure) {

@@ -3,6 +3,7 @@
 mod attempts;
 mod earlier;
 mod keys;
+mod partner_usage;
 mod partners;
 mod quota_keys;
 mod quotas;

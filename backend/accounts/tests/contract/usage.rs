@@ -1,6 +1,6 @@
 //! Usage: periods, days and records.
 
-use colloquy_accounts::ledger::{UsageFilter, UsageRow};
+use colloquy_accounts::ledger::{UsageFilter, UsageRow, UsageScope};
 use colloquy_observability::Metrics;
 use jiff::civil::date;
 use serde_json::json;
@@ -15,8 +15,10 @@ async fn usage_by_day(node: &Accounts, quota: &Quota) -> (Vec<UsageRow>, UsageRo
         by_day: true,
         by_model: false,
         by_character: false,
+        by_quota: false,
     };
-    ledger::usage(node, quota, &filter).await.unwrap()
+    let scope = UsageScope::Quota(quota.id.clone());
+    ledger::usage(node, &scope, &filter).await.unwrap().unwrap()
 }
 
 on_each_database!(a_refusal_says_when_to_come_back, |database| {

@@ -3,8 +3,8 @@
 use colloquy_store::{Executor, StoreError, statement};
 use serde::Serialize;
 
-use super::{insert, measure, parse_amounts, stored};
-use crate::ledger::{Amounts, Outcome, UsageFilter, UsageRow, reservation::Held};
+use super::{insert, parse_amounts, stored};
+use crate::ledger::{Amounts, Outcome, reservation::Held};
 
 /// The usage of a reservation that was settled.
 pub(in crate::ledger) struct NewRecord<'a> {
@@ -230,65 +230,4 @@ pub(in crate::ledger) async fn prune(
                (SELECT settled_at, id FROM usage_records WHERE settled_at < $1 ORDER BY settled_at, id LIMIT $2)";
     let values = [before.into(), stored(most).into()];
     db.execute(statement(sql, values)).await
-}
-
-/// Sums of days in groups, in the order of the groups. There is at least one thing to group by.
-pub(in crate::ledger) async fn usage(
-    db: &impl Executor,
-    quota: &str,
-    filter: &UsageFilter,
-) -> Result<Vec<UsageRow>, StoreError> {
-    let groups: Vec<&str> = [
-        (filter.by_day, "day"),
-        (filter.by_model, "model"),
-        (filter.by_character, "character_ref"),
-    ]
-    .into_iter()
-    .filter_map(|(wanted, column)| wanted.then_some(column))
-    .collect();
-    let sql = format!(
-        "SELECT {0}, measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days \
-         WHERE quota = $1 AND day BETWEEN $2 AND $3 GROUP BY {0}, measure ORDER BY {0}",
-        groups.join(", ")
-    );
-    let values = [
-        quota.into(),
-        filter.from.to_string().into(),
-        filter.to.to_string().into(),
-    ];
-    let rows: Vec<SumRow> = db.fetch_all(statement(sql, values)).await?;
-    let mut usage: Vec<UsageRow> = Vec::new();
-    for row in rows {
-        let (measure, amount) = (measure(&row.measure)?, row.amount.unsigned_abs());
-        match usage.last_mut() {
-            Some(last) if row.is_of(last) => last.usage = last.usage.with(measure, amount),
-            _ => usage.push(UsageRow {
-                day: row.day,
-                model: row.model,
-                character: row.character_ref,
-                usage: Amounts::default().with(measure, amount),
-            }),
-        }
-    }
-    Ok(usage)
-}
-
-/// The sum of a measure in a group; what is not grouped by is not there.
-#[derive(sqlx::FromRow)]
-struct SumRow {
-    #[sqlx(default)]
-    day: Option<String>,
-    #[sqlx(default)]
-    model: Option<String>,
-    #[sqlx(default)]
-    character_ref: Option<String>,
-    measure: String,
-    amount: i64,
-}
-
-impl SumRow {
-    /// Whether this is its group.
-    fn is_of(&self, row: &UsageRow) -> bool {
-        self.day == row.day && self.model == row.model && self.character_ref == row.character
-    }
 }

@@ -1,0 +1,173 @@
+//! The SQL that sums days of usage in groups.
+
+use colloquy_store::{Executor, StoreError, Value, statement};
+
+use super::stored;
+use crate::ledger::{Amounts, Measure, UsageFilter, UsageQuota, UsageRow, UsageScope};
+
+/// Returns at most `most` sums of days in groups, in the order of the groups: those after the group `after`.
+pub(in crate::ledger) async fn usage(
+    db: &impl Executor,
+    scope: &UsageScope,
+    filter: &UsageFilter,
+    after: Option<&UsageRow>,
+    most: u64,
+) -> Result<Vec<UsageRow>, StoreError> {
+    let groups: Vec<Group> = Group::ALL
+        .into_iter()
+        .filter(|group| group.is_in(filter))
+        .collect();
+    let (mut values, condition) = scope.condition();
+    // Days are the first column of the order, so earlier ones hold no later group.
+    let first = after.and_then(|row| row.day.clone());
+    let first = first.unwrap_or_else(|| filter.from.to_string());
+    values.extend([first.into(), filter.to.to_string().into()]);
+    let mut later = String::new();
+    if let Some(after) = after {
+        let mut reached = Vec::new();
+        for group in &groups {
+            values.push(group.of(after).into());
+            reached.push(format!("${}", values.len()));
+        }
+        later = format!("WHERE ({}) > ({})", columns(&groups), reached.join(", "));
+    }
+    values.push(stored(most).into());
+    let sql = sums(&groups, condition, &later, values.len());
+    let rows: Vec<SumRow> = db.fetch_all(statement(sql, values)).await?;
+    Ok(rows.into_iter().map(SumRow::parse).collect())
+}
+
+/// Returns the statement of [`usage`]; `most` is the number of its last value. The inner sums are of a prefix of the primary key, which SQLite groups
+/// without sorting.
+fn sums(groups: &[Group], condition: &str, later: &str, most: usize) -> String {
+    let names = Measure::ALL.map(Measure::stored_name);
+    let inner = names.map(|name| {
+        format!("CAST(SUM(CASE measure WHEN '{name}' THEN amount ELSE 0 END) AS BIGINT) AS {name}")
+    });
+    let outer = names.map(|name| format!("CAST(SUM({name}) AS BIGINT) AS {name}"));
+    let prefix = match groups {
+        groups if groups.contains(&Group::Character) => "quota, day, model, character_ref",
+        groups if groups.contains(&Group::Model) => "quota, day, model",
+        groups if groups.contains(&Group::Day) => "quota, day",
+        _ => "quota",
+    };
+    let shown = Group::ALL.map(|group| match groups.contains(&group) {
+        true => group.column().to_owned(),
+        false => format!("CAST(NULL AS TEXT) AS {}", group.column()),
+    });
+    let name = match groups.contains(&Group::Quota) {
+        true => "(SELECT q.name FROM quotas q WHERE q.id = sums.quota)",
+        false => "CAST(NULL AS TEXT)",
+    };
+    format!(
+        "SELECT {shown}, {name} AS quota_name, {outer} FROM (SELECT {prefix}, {inner} FROM usage_days \
+         WHERE {condition} AND day BETWEEN $2 AND $3 GROUP BY {prefix}) AS sums \
+         {later} GROUP BY {wanted} ORDER BY {wanted} LIMIT ${most}",
+        shown = shown.join(", "),
+        outer = outer.join(", "),
+        inner = inner.join(", "),
+        wanted = columns(groups),
+    )
+}
+
+fn columns(groups: &[Group]) -> String {
+    let names: Vec<_> = groups.iter().map(|group| group.column()).collect();
+    names.join(", ")
+}
+
+/// A column that rows are made for, in the order in which rows are sorted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Day,
+    Model,
+    Character,
+    Quota,
+}
+
+impl Group {
+    const ALL: [Self; 4] = [Self::Day, Self::Model, Self::Character, Self::Quota];
+
+    fn column(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Model => "model",
+            Self::Character => "character_ref",
+            Self::Quota => "quota",
+        }
+    }
+
+    fn is_in(self, filter: &UsageFilter) -> bool {
+        match self {
+            Self::Day => filter.by_day,
+            Self::Model => filter.by_model,
+            Self::Character => filter.by_character,
+            Self::Quota => filter.by_quota,
+        }
+    }
+
+    fn of(self, row: &UsageRow) -> Option<String> {
+        match self {
+            Self::Day => row.day.clone(),
+            Self::Model => row.model.clone(),
+            Self::Character => row.character.clone(),
+            Self::Quota => row.quota.as_ref().map(|quota| quota.id.clone()),
+        }
+    }
+}
+
+impl UsageScope {
+    /// Returns the value of `$1`, and the condition on rows of `usage_days`. Budgets are quotas that no key opens.
+    fn condition(&self) -> (Vec<Value>, &'static str) {
+        match self {
+            Self::Quota(id) => (vec![id.as_str().into()], "quota = $1"),
+            Self::Partner(tenant) => (
+                vec![tenant.partner().as_str().into()],
+                "quota IN (SELECT id FROM quotas WHERE partner = $1 AND purpose = 'key')",
+            ),
+        }
+    }
+}
+
+/// The sums of a group. Columns that are not grouped by are null.
+#[derive(sqlx::FromRow)]
+struct SumRow {
+    day: Option<String>,
+    model: Option<String>,
+    character_ref: Option<String>,
+    quota: Option<String>,
+    quota_name: Option<String>,
+    #[sqlx(flatten)]
+    sums: Sums,
+}
+
+impl SumRow {
+    fn parse(self) -> UsageRow {
+        let name = self.quota_name.unwrap_or_default();
+        UsageRow {
+            day: self.day,
+            model: self.model,
+            character: self.character_ref,
+            quota: self.quota.map(|id| UsageQuota { id, name }),
+            usage: self.sums.0,
+        }
+    }
+}
+
+/// A column for each measure.
+struct Sums(Amounts);
+
+impl<'r, R> sqlx::FromRow<'r, R> for Sums
+where
+    R: sqlx::Row,
+    &'static str: sqlx::ColumnIndex<R>,
+    i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        let mut sums = Amounts::default();
+        for measure in Measure::ALL {
+            let amount: i64 = row.try_get(measure.stored_name())?;
+            sums = sums.with(measure, amount.unsigned_abs());
+        }
+        Ok(Self(sums))
+    }
+}
