@@ -116,7 +116,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files and their SQL. A name with `each` has a file for each database.
-const FILES: [(&str, Sql); 54] = sql_files![
+const FILES: [(&str, Sql); 55] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -171,6 +171,7 @@ const FILES: [(&str, Sql); 54] = sql_files![
     "0052_deliveries_of_subjects",
     "0053_unfinished_documents",
     "0054_usage_order" each,
+    "0055_retries",
 ];
 
 /// The migrations of a database, numbered from 1.
