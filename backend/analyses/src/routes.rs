@@ -40,7 +40,9 @@ const MAX_BODY_BYTES: usize = 12 * request::MAX_CHARS;
 
 /// Whoever asks. The key is that of a quota for text, or an API key with the scope `analyses`.
 async fn payer(parts: &Parts, analyses: &Analyses) -> Result<(Payer, Tenant), ApiError> {
-    Payer::of_partner(parts, analyses, QuotaKind::Text, Scope::Analyses).await
+    let payer = Payer::of_request(parts, analyses, QuotaKind::Text, Scope::Analyses).await?;
+    let tenant = payer.tenant(None)?;
+    Ok((payer, tenant))
 }
 
 /// Has a conversation analyzed: what it tells of the user, beside what is known already, and the feedback that is asked for. It is

@@ -104,13 +104,15 @@ impl TranscriptView {
 
 /// Whoever asks. The key is that of a quota for transcripts, or an API key with the scope `transcripts`.
 async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenant), ApiError> {
-    Payer::of_partner(
+    let payer = Payer::of_request(
         parts,
         transcripts,
         QuotaKind::Transcript,
         Scope::Transcripts,
-    )
-    .await
+    );
+    let payer = payer.await?;
+    let tenant = payer.tenant(None)?;
+    Ok((payer, tenant))
 }
 
 /// Has a recording written down: the one at `audio_url`, or the file `audio`. It is done in the background: read the transcript until

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use axum::http::request::Parts;
+use colloquy_base::identifiers::PartnerId;
 use colloquy_http::ApiError;
 
 use super::{Quota, QuotaCaller, QuotaKind, is_quota_key, key_text};
@@ -40,21 +41,41 @@ impl Payer {
         }
     }
 
-    /// Whoever has the key of a request for work of a partner: `Authorization: Bearer`, else `X-Api-Key`. And the partner.
+    /// Whoever has the key of a request: `Authorization: Bearer`, else `X-Api-Key`.
     ///
     /// # Errors
-    /// As of [`Self::with_key`]; 403 for an admin key, too, which belongs to no partner.
-    pub async fn of_partner(
+    /// As of [`Self::with_key`].
+    pub async fn of_request(
         parts: &Parts,
         accounts: &Accounts,
         kind: QuotaKind,
         scope: Scope,
-    ) -> Result<(Self, Tenant), ApiError> {
-        let payer = Self::with_key(parts, accounts, key_text(&parts.headers), kind, scope).await?;
-        let tenant = payer.principal().own_tenant().ok_or_else(|| {
-            ApiError::forbidden("An admin key belongs to no partner; use a key of the partner")
-        })?;
-        Ok((payer, tenant))
+    ) -> Result<Self, ApiError> {
+        Self::with_key(parts, accounts, key_text(&parts.headers), kind, scope).await
+    }
+
+    /// Returns the partner whose work a request reaches: the one that it names, else that of the key. `None` for an administrator who names
+    /// none, whom all partners are open to.
+    ///
+    /// # Errors
+    /// 400 for a malformed name, 403 if the key does not reach the partner.
+    pub fn reach(&self, named: Option<&str>) -> Result<Option<Tenant>, ApiError> {
+        let principal = self.principal();
+        match named {
+            Some(name) => Ok(Some(principal.tenant(&PartnerId::parse(name)?)?)),
+            None => Ok(principal.own_tenant()),
+        }
+    }
+
+    /// Returns the partner that new work is for.
+    ///
+    /// # Errors
+    /// As of [`Self::reach`]; 403 for an administrator who names none, too.
+    pub fn tenant(&self, named: Option<&str>) -> Result<Tenant, ApiError> {
+        self.reach(named)?.ok_or_else(|| {
+            let message = "An admin key belongs to no partner; name one with the parameter partner, or use a key of the partner";
+            ApiError::forbidden(message)
+        })
     }
 
     /// What it reaches.
