@@ -32,6 +32,7 @@ pub use extract::{ApiJson, ApiPath, ApiQuery, ClientAddress};
 pub use interface::Interface;
 pub use observe::Arrival;
 pub use page::{Listed, Listing, NoFilter, Page, PageQuery, StrictQuery};
+pub use parameters::separated;
 pub use shape::public_error;
 pub use shape::{ErrorContext, ErrorShape};
 pub use sse::event_stream;

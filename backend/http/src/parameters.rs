@@ -31,6 +31,27 @@ pub(super) fn read_query<T: DeserializeOwned>(query: &str) -> Result<T, InvalidF
     })
 }
 
+/// Reads the values of a parameter that are separated by commas, each once. `kinds` says in the error what they must be.
+///
+/// # Errors
+/// Names the parameter if one of the values is unknown.
+pub fn separated<T: TryFrom<String> + PartialEq>(
+    parameter: &'static str,
+    text: Option<&str>,
+    kinds: &str,
+) -> Result<Vec<T>, InvalidField> {
+    let mut values = Vec::new();
+    for word in text.into_iter().flat_map(|text| text.split(',')) {
+        let value = T::try_from(word.trim().to_owned()).map_err(|_| {
+            InvalidField::new(parameter, format!("must be {kinds}, separated by commas"))
+        })?;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    Ok(values)
+}
+
 /// Returns the error of a path whose parameters axum did not read. `given` are the parameters, where they are known.
 pub(super) fn invalid_path(kind: ErrorKind, given: Option<&RawPathParams>) -> ApiError {
     let name_at = |index: usize| {
@@ -275,6 +296,27 @@ mod tests {
         let mut response = routes.oneshot(request).await.unwrap();
         let error = response.extensions_mut().remove::<ApiError>();
         error.unwrap()
+    }
+
+    #[test]
+    fn values_are_separated_by_commas() {
+        #[derive(Debug, PartialEq)]
+        struct Even(u8);
+        impl TryFrom<String> for Even {
+            type Error = ();
+            fn try_from(text: String) -> Result<Self, ()> {
+                let number = text.parse().ok().filter(|number| number % 2 == 0);
+                number.map(Even).ok_or(())
+            }
+        }
+        let read = |text| separated::<Even>("even", text, "even numbers");
+        assert_eq!(read(None).unwrap(), []);
+        assert_eq!(read(Some("4, 2,4")).unwrap(), [Even(4), Even(2)]);
+        for wrong in ["", "2,", "3", "2;4"] {
+            let error = read(Some(wrong)).unwrap_err();
+            assert_eq!(error.field, "even", "{wrong}");
+            assert_eq!(error.message, "must be even numbers, separated by commas");
+        }
     }
 
     #[tokio::test]

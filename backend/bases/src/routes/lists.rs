@@ -3,7 +3,7 @@
 use axum::{Json, extract::State, http::HeaderMap};
 use colloquy_accounts::PartnerTenant;
 use colloquy_base::invalid::InvalidField;
-use colloquy_http::{ApiError, ApiPath, Listing, Page, PageQuery};
+use colloquy_http::{ApiError, ApiPath, Listing, Page, PageQuery, separated};
 use colloquy_store::Order;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -163,18 +163,8 @@ fn listed(
 }
 
 fn states(text: Option<&str>) -> Result<Vec<DocumentStatus>, InvalidField> {
-    let parse = |state: &str| {
-        let known = DocumentStatus::try_from(state.trim().to_owned());
-        known.map_err(|_| {
-            InvalidField::new("state", "must be states of documents, separated by commas")
-        })
-    };
-    let mut states = text
-        .map(|text| text.split(',').map(parse).collect::<Result<Vec<_>, _>>())
-        .transpose()?
-        .unwrap_or_default();
+    let mut states: Vec<DocumentStatus> = separated("state", text, "states of documents")?;
     states.sort_unstable_by_key(|state| state.as_str());
-    states.dedup();
     Ok(states)
 }
 
