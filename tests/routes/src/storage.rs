@@ -22,7 +22,7 @@ pub async fn counted(work: &TestWork) -> u64 {
                  UNION ALL SELECT COALESCE(octet_length(transcript), 0) + COALESCE(octet_length(metadata), 0) \
                  FROM calls WHERE partner = 'acme' AND ended_at IS NOT NULL \
                  UNION ALL SELECT 1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) + COALESCE(octet_length(text), 0) \
-                 + COALESCE(octet_length(error), 0) FROM transcripts WHERE partner = 'acme' \
+                 + COALESCE(octet_length(error), 0) + part_bytes FROM transcripts WHERE partner = 'acme' \
                  UNION ALL SELECT 1024 + octet_length(url) + octet_length(payload) FROM webhook_deliveries WHERE partner = 'acme' \
                  UNION ALL SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) FROM api_keys WHERE partner = 'acme' \
                  UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
