@@ -11,7 +11,7 @@ use crate::{hub::Written, store::Change};
 pub(crate) struct ChangedResource<'a> {
     /// The id of the resource in its own interface; the name of a base, folder, character or voice.
     id: &'a str,
-    /// The knowledge base of a document, folder, base or budget; null for other resources.
+    /// The knowledge base of a document, folder, base, budget, question or evaluation; null for other resources.
     base: Option<&'a str>,
     /// True if the resource was deleted.
     deleted: bool,
@@ -35,7 +35,9 @@ pub(crate) fn written(change: &Change) -> Option<Written> {
 /// Returns the scope that a key needs to learn of a kind of resource.
 fn scope(kind: &str) -> Option<Scope> {
     match kind {
-        "base" | "folder" | "document" | "budget" => Some(Scope::Knowledge),
+        "base" | "folder" | "document" | "budget" | "question" | "evaluation" => {
+            Some(Scope::Knowledge)
+        }
         "call" => Some(Scope::Calls),
         "delivery" => Some(Scope::Webhooks),
         "transcript" => Some(Scope::Transcripts),

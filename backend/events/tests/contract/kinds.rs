@@ -10,7 +10,7 @@ use super::*;
 type Told = (&'static str, &'static str, bool);
 
 /// The kinds of events.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 14] = [
     "analysis",
     "base",
     "budget",
@@ -19,16 +19,32 @@ const KINDS: [&str; 12] = [
     "completion",
     "delivery",
     "document",
+    "evaluation",
     "folder",
     "key",
+    "question",
     "transcript",
     "voice",
+];
+
+/// Those of what is in a knowledge base.
+const OF_A_BASE: [&str; 6] = [
+    "base",
+    "budget",
+    "document",
+    "evaluation",
+    "folder",
+    "question",
 ];
 
 const DOCUMENT: &str = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, content_type, model_tier, auto_rewrite, \
      use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at) \
      VALUES ('d1', 'b1', 'f1', 'text', 'file', 'auto', 'standard', FALSE, FALSE, 'none', 'none', 'none', 0, 1, 1)";
 const FOLDER: &str = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ('f1', 'b1', 'inbox', 'regular', 1)";
+const QUESTION: &str = "INSERT INTO knowledge_questions (id, base_id, user_message, bytes, revision, created_at, updated_at) \
+     VALUES ('q1', 'b1', 'When?', 1, 1, 1, 1)";
+const EVALUATION: &str = "INSERT INTO knowledge_evaluations (id, base_id, status, cutoff, parameters, questions, asked, created_at) \
+     VALUES ('e1', 'b1', 'queued', 10, '{}', 1, 0, 1)";
 const SAMPLE: &str = "INSERT INTO voice_samples (voice_id, sample_index, source_seconds, milliseconds, blob_key, blob_bytes) \
      VALUES ('v1', 1, 0, 1, 'blob', 1)";
 
@@ -102,9 +118,35 @@ const OF_BASES: &[(&str, &[Told])] = &[
         "DELETE FROM knowledge_usage",
         &[("budget", "help", false), ("document", "d1", false)],
     ),
+    (QUESTION, &[("question", "q1", false)]),
+    (
+        "UPDATE knowledge_questions SET revision = 2",
+        &[("question", "q1", false)],
+    ),
+    (
+        "INSERT INTO knowledge_question_documents VALUES ('q1', 'd1')",
+        &[],
+    ),
+    (EVALUATION, &[("evaluation", "e1", false)]),
+    (
+        "INSERT INTO knowledge_evaluation_results (evaluation_id, question_id) VALUES ('e1', 'q1')",
+        &[],
+    ),
+    (
+        "UPDATE knowledge_evaluations SET asked = 1",
+        &[("evaluation", "e1", false)],
+    ),
     (
         "DELETE FROM knowledge_documents",
         &[("document", "d1", true)],
+    ),
+    (
+        "DELETE FROM knowledge_questions",
+        &[("question", "q1", true)],
+    ),
+    (
+        "DELETE FROM knowledge_evaluations",
+        &[("evaluation", "e1", true)],
     ),
     (DOCUMENT, &[("document", "d1", false)]),
     (
@@ -117,6 +159,8 @@ const OF_BASES: &[(&str, &[Told])] = &[
 const OF_DELETED_BASES: &[(&str, &[Told])] = &[
     (FOLDER, &[("folder", "inbox", false)]),
     (DOCUMENT, &[("document", "d1", false)]),
+    (QUESTION, &[("question", "q1", false)]),
+    (EVALUATION, &[("evaluation", "e1", false)]),
     (
         "UPDATE knowledge_bases SET deletion_requested_at = 1",
         &[("base", "help", false)],
@@ -290,7 +334,7 @@ async fn check(app: &App, steps: &[(&str, &[Told])]) {
         let before = newest(app).await;
         run(app, sql).await;
         let expected = told.iter().map(|(kind, id, gone)| {
-            let is_of_base = ["base", "budget", "document", "folder"].contains(kind);
+            let is_of_base = OF_A_BASE.contains(kind);
             let base = if is_of_base { "help" } else { "" };
             ((*kind).to_owned(), base.to_owned(), (*id).to_owned(), *gone)
         });
