@@ -241,6 +241,15 @@ pub struct SearchResponse {
     pub took: Duration,
 }
 
+/// The text of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkText {
+    /// The document's title and the headings above the chunk.
+    pub path: Vec<String>,
+    /// The text, as Markdown.
+    pub text: String,
+}
+
 /// What an index holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -301,6 +310,16 @@ pub trait SearchIndex: Send + Sync + 'static {
     /// # Errors
     /// When a vector of the question does not fit, or the index cannot be read.
     async fn search(&self, request: SearchRequest) -> Result<SearchResponse, IndexError>;
+
+    /// Returns the texts of chunks of a space, without those that are not in it any more.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    async fn texts(
+        &self,
+        space: Space,
+        places: Vec<Place>,
+    ) -> Result<HashMap<Place, ChunkText>, IndexError>;
 
     /// What it holds.
     ///

@@ -19,7 +19,10 @@ use async_trait::async_trait;
 use colloquy_base::clock::Clock;
 use colloquy_index::{
     chunking::{ChunkId, Heading},
-    search::{Change, IndexError, SearchIndex, SearchRequest, SearchResponse, Space, Usage},
+    search::{
+        Change, ChunkText, IndexError, Place, SearchIndex, SearchRequest, SearchResponse, Space,
+        Usage,
+    },
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, pool::PoolOptions};
@@ -228,6 +231,14 @@ impl SearchIndex for PgIndex {
 
     async fn search(&self, request: SearchRequest) -> Result<SearchResponse, IndexError> {
         searching::search(self, request).await
+    }
+
+    async fn texts(
+        &self,
+        space: Space,
+        places: Vec<Place>,
+    ) -> Result<HashMap<Place, ChunkText>, IndexError> {
+        searching::texts(self, space, &places).await
     }
 
     async fn usage(&self) -> Result<Usage, IndexError> {

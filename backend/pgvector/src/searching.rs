@@ -12,8 +12,8 @@ use colloquy_index::{
     fusion::{Fused, fuse},
     indexing,
     search::{
-        Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchRequest, SearchResponse,
-        Stream,
+        ChunkText, Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchRequest,
+        SearchResponse, Space, Stream,
     },
 };
 use sqlx::Row as _;
@@ -113,6 +113,33 @@ pub(super) async fn search(
         languages,
         took: took(index),
     })
+}
+
+/// Returns the texts of chunks of a space.
+pub(super) async fn texts(
+    index: &PgIndex,
+    space: Space,
+    places: &[Place],
+) -> Result<HashMap<Place, ChunkText>, IndexError> {
+    let show = "SELECT chunks.document, chunks.place, chunks.shown
+        FROM unnest($4::uuid[], $5::integer[]) AS wanted (document, place)
+        JOIN colloquy_index.spaces ON spaces.installation = $1 AND spaces.base = $2 AND spaces.generation = $3
+        JOIN colloquy_index.chunks ON chunks.space = spaces.number AND chunks.document = wanted.document AND chunks.place = wanted.place";
+    let (documents, indexes) = columns(places.iter().copied())?;
+    let rows = sqlx::query::<Postgres>(show)
+        .bind(&*index.installation)
+        .bind(space.base)
+        .bind(i64::from(space.generation))
+        .bind(documents)
+        .bind(indexes)
+        .fetch_all(&index.pool)
+        .await
+        .map_err(failed)?;
+    let read = |row: &PgRow| {
+        let Shown { path, text, .. } = read_shown(row)?;
+        Ok((place(row)?, ChunkText { path, text }))
+    };
+    rows.iter().map(read).collect()
 }
 
 impl<'a> Snapshot<'a> {
@@ -380,9 +407,7 @@ impl<'a> Snapshot<'a> {
         let read = |row: &PgRow| {
             let language: i16 = row.try_get("language").map_err(failed)?;
             let language = Language::from_number(u8::try_from(language).unwrap_or_default());
-            let shown: String = row.try_get("shown").map_err(failed)?;
-            let shown = serde_json::from_str(&shown).map_err(failed)?;
-            Ok((place(row)?, (language, shown)))
+            Ok((place(row)?, (language, read_shown(row)?)))
         };
         rows.iter().map(read).collect()
     }
@@ -411,6 +436,11 @@ fn columns(places: impl Iterator<Item = Place>) -> Result<(Vec<Uuid>, Vec<i32>),
     let row = |place: Place| Ok((place.document, i32::try_from(place.index).map_err(failed)?));
     let rows: Vec<(Uuid, i32)> = places.map(row).collect::<Result<_, IndexError>>()?;
     Ok(rows.into_iter().unzip())
+}
+
+fn read_shown(row: &PgRow) -> Result<Shown, IndexError> {
+    let shown: String = row.try_get("shown").map_err(failed)?;
+    serde_json::from_str(&shown).map_err(failed)
 }
 
 fn place(row: &PgRow) -> Result<Place, IndexError> {

@@ -15,6 +15,7 @@ mod damage;
 mod dense;
 mod lexical;
 mod record;
+mod texts;
 mod writing;
 
 use std::{
@@ -46,7 +47,7 @@ use crate::{
     fusion::fuse,
     indexing::{has_direction, question_terms, rarity},
     search::{
-        Change, Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchIndex,
+        Change, ChunkText, Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchIndex,
         SearchRequest, SearchResponse, Space, Stream, Usage,
     },
 };
@@ -521,16 +522,7 @@ impl Search<'_> {
     }
 
     fn shown(&self, place: Place) -> Result<Option<record::Shown>, IndexError> {
-        let Some(number) = self.partition.number(place) else {
-            return Ok(None);
-        };
-        // Words and vectors are of the same commit, so what has a vector is on disk, too.
-        let kept = self.lexical.kept(number).map_err(damage::failure)?;
-        let record = kept.as_deref().and_then(record::read);
-        match record.and_then(|read| read.shown()) {
-            Some(shown) => Ok(Some(shown)),
-            None => Err(IndexError::Damaged(UNREADABLE.to_owned())),
-        }
+        texts::shown(self.lexical, self.partition, place)
     }
 }
 
@@ -555,6 +547,16 @@ impl SearchIndex for EmbeddedIndex {
         let shared = self.shared.clone();
         let searched = spawn_blocking(move || shared.search(&request));
         searched.await.map_err(failed)?
+    }
+
+    async fn texts(
+        &self,
+        space: Space,
+        places: Vec<Place>,
+    ) -> Result<HashMap<Place, ChunkText>, IndexError> {
+        let shared = self.shared.clone();
+        let read = spawn_blocking(move || shared.texts(space, &places));
+        read.await.map_err(failed)?
     }
 
     async fn usage(&self) -> Result<Usage, IndexError> {

@@ -6,8 +6,8 @@ use colloquy_index::{
     chunking::{Chunk, ChunkOptions, chunk},
     fusion::FusionParameters,
     search::{
-        Change, Form, IndexError, IndexedDocument, PackedVector, Passage, Question, SearchIndex,
-        SearchRequest, Space, Stream,
+        Change, Form, IndexError, IndexedDocument, PackedVector, Passage, Place, Question,
+        SearchIndex, SearchRequest, Space, Stream,
     },
 };
 use uuid::Uuid;
@@ -127,7 +127,19 @@ async fn what_was_put_is_found(index: &dyn SearchIndex) -> Result<()> {
     ensure!(found[0].headings[0].title == "Lions", "{found:?}");
     ensure!(found[0].score > found[1].score, "{found:?}");
     ensure!(index.usage().await?.chunks == 2);
+    let at = |index: usize| Place {
+        document: Uuid::from_u128(1),
+        index,
+    };
+    let texts = index.texts(here, vec![at(0), at(1), at(2)]).await?;
+    ensure!(texts.len() == 2, "{texts:?}");
+    ensure!(
+        texts[&at(0)].text == found[0].text && texts[&at(1)].path == ["Birds"],
+        "{texts:?}"
+    );
+    ensure!(index.texts(space(1, 1), vec![at(0)]).await?.is_empty());
     index.apply(vec![Change::RemoveBase(here.base)]).await?;
+    ensure!(index.texts(here, vec![at(0)]).await?.is_empty());
     ensure!(
         ask(index, here, "lions").await?.is_empty(),
         "it was removed"
