@@ -13,7 +13,7 @@ use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
-use colloquy_knowledge::{Origin, Passage, UnknownBase};
+use colloquy_knowledge::{Origin, Passage, UnknownBase, quoting};
 use colloquy_providers::{ChatMessage, ChatRequest, Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -424,7 +424,7 @@ impl Persona {
             .speaker
             .knowledge
             .as_ref()
-            .map_or(0, |_| retrieval::MAX_BYTES);
+            .map_or(0, |_| quoting::MAX_BYTES);
         prompt.saturating_add(knowledge)
     }
 

@@ -2,21 +2,15 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
-use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, UnknownBase, terms};
+use colloquy_knowledge::{
+    CombinedSources, MAX_QUESTION_BYTES, Passage, Query, UnknownBase,
+    quoting::{self, MAX_PASSAGES},
+    terms,
+};
 use colloquy_providers::{ChatMessage, ChatModel, ChatRequest, ChatRole, approximate_tokens};
 use tokio::task::spawn_blocking;
 
 use crate::Generation;
-
-/// The most passages of a reply.
-const MAX_PASSAGES: usize = 4;
-/// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
-const MAX_PASSAGE_BYTES: usize = 4_096;
-/// A longer title is cut, too, and headings have the room that it leaves.
-const MAX_TITLE_BYTES: usize = 800;
-/// The most that passages add to a prompt, in bytes: their text, their titles with the headings below them and what stands around them, with
-/// what has to be escaped.
-pub(super) const MAX_BYTES: u64 = 4 * (5_120 + 5_120) + 1_024;
 
 /// A question that names fewer things than this needs what was said before it.
 const NAMED: usize = 3;
@@ -109,13 +103,7 @@ pub(super) async fn search(
             Err(error) => warn_of(&error),
         }
     }
-    passages.truncate(MAX_PASSAGES);
-    for passage in &mut passages {
-        cut(&mut passage.text, MAX_PASSAGE_BYTES);
-        cut(&mut passage.title, MAX_TITLE_BYTES);
-        let room = MAX_TITLE_BYTES - passage.title.len();
-        shorten(&mut passage.headings, room);
-    }
+    quoting::bound(&mut passages);
     Found {
         queries: vec![query.text],
         passages,
@@ -132,30 +120,6 @@ pub(super) async fn passages_of(
     // A model that can tell makes its answer for it, which may take a while.
     let told = spawn_blocking(move || chat.passages_of(&request)).await;
     told.ok().flatten()
-}
-
-fn cut(text: &mut String, most: usize) {
-    text.truncate(text.floor_char_boundary(most));
-}
-
-/// Leaves out the highest headings, and cuts the lowest one, until all have room below their title. An empty one stands for those that are
-/// left out: the next one is not the title of the document.
-fn shorten(headings: &mut Vec<String>, room: usize) {
-    let separator = Passage::SEPARATOR.len();
-    let bytes =
-        |headings: &[String]| -> usize { headings.iter().map(|it| separator + it.len()).sum() };
-    let mut first = 0;
-    while headings.len() - first > 1 && bytes(&headings[first..]) > room {
-        first += 1;
-    }
-    headings.drain(..first);
-    if let [lowest] = headings.as_mut_slice() {
-        cut(lowest, room.saturating_sub(separator));
-    }
-    headings.retain(|heading| !heading.is_empty());
-    if first > 0 {
-        headings.insert(0, String::new());
-    }
 }
 
 fn beginning(text: &str, most: usize) -> &str {
@@ -176,7 +140,7 @@ fn query(messages: &[ChatMessage]) -> Option<Query> {
         let turns = before[recent..].iter();
         let turns = turns.map(|turn| beginning(&turn.content, room));
         let mut context = turns.collect::<Vec<_>>().join("\n");
-        cut(&mut context, room);
+        context.truncate(context.floor_char_boundary(room));
         context
     } else {
         String::new()
@@ -193,7 +157,10 @@ mod tests {
     use std::sync::Arc;
 
     use async_trait::async_trait;
-    use colloquy_knowledge::KnowledgeSource;
+    use colloquy_knowledge::{
+        KnowledgeSource,
+        quoting::{MAX_BYTES, MAX_PASSAGE_BYTES, MAX_TITLE_BYTES},
+    };
 
     use super::{
         super::{PromptStyle, ReplyContext, prompt},
@@ -303,21 +270,6 @@ mod tests {
             assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
             assert!(added as u64 <= MAX_BYTES, "{added}");
         }
-    }
-
-    #[test]
-    fn the_lowest_headings_stay() {
-        let short = |room: usize| {
-            let mut headings = ["Guide", "Updates", "By hand"].map(str::to_owned).to_vec();
-            shorten(&mut headings, room);
-            headings
-        };
-        assert_eq!(short(100), ["Guide", "Updates", "By hand"]);
-        assert_eq!(short(28), ["Guide", "Updates", "By hand"]);
-        assert_eq!(short(27), ["", "Updates", "By hand"]);
-        assert_eq!(short(10), ["", "By hand"]);
-        assert_eq!(short(5), ["", "By"]);
-        assert_eq!(short(3), [""]);
     }
 
     #[test]

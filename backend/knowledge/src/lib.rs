@@ -1,7 +1,7 @@
 //! What a character can look up: sources of passages, and how the words of a question find them.
 //!
 //! A character knows the documents that it carries with it, and a knowledge base that it names. It stops before the reply: `generation` asks, within
-//! a bounded time, and puts what it gets into the prompt.
+//! a bounded time, and puts what it gets into the prompt, as [`quoting`] writes it.
 
 mod bm25;
 mod cache;
@@ -10,6 +10,7 @@ mod documents;
 mod learned;
 mod numbers;
 pub mod prose;
+pub mod quoting;
 mod text;
 
 use std::{sync::Arc, time::Duration};
