@@ -5,11 +5,12 @@
 //! remembered for [`MAX_AGE`], which bounds how long a key revoked on another node still works here.
 
 mod known;
+mod new;
 
 use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField, names};
+use colloquy_base::{cache::ShortCache, clock::Clock};
 use colloquy_http::limits::HeldAttempt;
 use colloquy_store::{Slice, Store, StoreError};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -17,10 +18,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::OnceCell;
-use url::Url;
 use utoipa::ToSchema;
 
-pub use self::known::{KnownKey, authenticate_known, expires_at, remember};
+pub use self::{
+    known::{KnownKey, authenticate_known, expires_at, remember},
+    new::NewKey,
+};
 use super::{
     AccountError, DataScope, KeyRefused, PartnerId, Principal, Scope, Tenant, server_secret,
     storage, store,
@@ -31,10 +34,6 @@ use crate::{Accounts, Directory};
 const MAX_AGE: Duration = Duration::from_secs(5);
 /// How exact `last_used_at` is.
 const LAST_USED_STEP_MS: i64 = 60_000;
-/// How many origins a publishable key may name.
-const MAX_ORIGINS: usize = 100;
-/// The longest origin, in bytes: a host name has 253 at most.
-const MAX_ORIGIN_BYTES: usize = 300;
 /// The id that the key of the configuration goes by.
 pub const CONFIGURED_KEY_ID: &str = "configuration";
 
@@ -101,127 +100,6 @@ pub struct StoredKey {
     pub revoked_at: Option<i64>,
     /// How many requests a minute all keys of the partner may make together.
     pub(super) partner_rate: Option<NonZeroU32>,
-}
-
-/// A key to make.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// The kind.
-    pub kind: KeyKind,
-    /// Whose key it is; `None` for an admin key.
-    pub tenant: Option<Tenant>,
-    /// What people call it.
-    pub name: String,
-    /// What it may be used for; `None` for everything.
-    pub scopes: Option<Vec<Scope>>,
-    /// The origins of the pages that may use it.
-    pub allowed_origins: Vec<String>,
-    /// When it ends, in milliseconds since 1970.
-    pub expires_at: Option<i64>,
-}
-
-impl NewKey {
-    /// A secret key for everything that the partner may do.
-    #[must_use]
-    pub fn secret(tenant: Tenant, name: impl Into<String>) -> Self {
-        Self {
-            kind: KeyKind::Secret,
-            tenant: Some(tenant),
-            name: name.into(),
-            scopes: None,
-            allowed_origins: Vec::new(),
-            expires_at: None,
-        }
-    }
-
-    /// Checks what belongs together, and brings origins into the form in which browsers send them.
-    fn validated(mut self, now_ms: i64) -> Result<Self, InvalidField> {
-        if self.name.len() > 100 {
-            return Err(InvalidField::new("name", "at most 100 characters"));
-        }
-        names::visible("name", &self.name)?;
-        if (self.kind == KeyKind::Admin) != self.tenant.is_none() {
-            return Err(InvalidField::new(
-                "kind",
-                "an admin key has no partner, every other key has one",
-            ));
-        }
-        if self.expires_at.is_some_and(|at| at <= now_ms) {
-            return Err(InvalidField::new(
-                "expires_in_days",
-                "must lie in the future",
-            ));
-        }
-        if self.scopes.as_ref().is_some_and(Vec::is_empty) {
-            return Err(InvalidField::new("scopes", "name at least one scope"));
-        }
-        self.scopes = self.scopes.map(distinct);
-        if self.kind == KeyKind::Publishable {
-            if self
-                .scopes
-                .as_ref()
-                .is_some_and(|scopes| scopes.iter().any(|scope| *scope != Scope::Calls))
-            {
-                return Err(InvalidField::new(
-                    "scopes",
-                    "a publishable key is for calls only",
-                ));
-            }
-            self.scopes = Some(vec![Scope::Calls]);
-            if self.allowed_origins.is_empty() {
-                return Err(InvalidField::new(
-                    "allowed_origins",
-                    "a publishable key names the origins of its pages",
-                ));
-            }
-            if self.allowed_origins.len() > MAX_ORIGINS {
-                return Err(InvalidField::new(
-                    "allowed_origins",
-                    format!("at most {MAX_ORIGINS} origins"),
-                ));
-            }
-            for (index, origin) in self.allowed_origins.iter_mut().enumerate() {
-                let parsed = parse_origin(origin).filter(|bare| bare.len() <= MAX_ORIGIN_BYTES);
-                *origin = parsed.ok_or_else(|| {
-                    InvalidField::new(
-                        format!("allowed_origins[{index}]"),
-                        format!(
-                            "write an origin such as https://www.example.com, of at most {MAX_ORIGIN_BYTES} bytes"
-                        ),
-                    )
-                })?;
-            }
-        } else if !self.allowed_origins.is_empty() {
-            return Err(InvalidField::new(
-                "allowed_origins",
-                "only a publishable key has allowed origins",
-            ));
-        }
-        Ok(self)
-    }
-}
-
-/// Each scope once, in the order in which they are named first.
-fn distinct(scopes: Vec<Scope>) -> Vec<Scope> {
-    let mut named = Vec::new();
-    for scope in scopes {
-        if !named.contains(&scope) {
-            named.push(scope);
-        }
-    }
-    named
-}
-
-/// `scheme://host[:port]` as browsers write it; `None` when there is more or less than that.
-fn parse_origin(text: &str) -> Option<String> {
-    let url = Url::parse(text).ok()?;
-    let bare = matches!(url.scheme(), "http" | "https")
-        && url.path() == "/"
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty()
-        && url.password().is_none();
-    bare.then(|| url.origin().ascii_serialization())
 }
 
 /// Makes a key. The text is the only copy.
@@ -549,56 +427,5 @@ impl KeyRing {
         mac.update(text.as_bytes());
         let bytes = mac.finalize().into_bytes();
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn page(origins: Vec<String>) -> NewKey {
-        NewKey {
-            kind: KeyKind::Publishable,
-            allowed_origins: origins,
-            ..NewKey::secret(Tenant::of_row("acme"), "page")
-        }
-    }
-
-    #[test]
-    fn the_origins_of_a_key_are_bounded() {
-        let origins = |count: usize| -> Vec<String> {
-            let origins = (0..count).map(|number| format!("https://page-{number}.example"));
-            origins.collect()
-        };
-        page(origins(MAX_ORIGINS)).validated(0).unwrap();
-        let many = page(origins(MAX_ORIGINS + 1)).validated(0).unwrap_err();
-        assert_eq!(many.field, "allowed_origins");
-        let host = ["a".repeat(60).as_str(); 5].join(".");
-        let long = page(vec![
-            "https://www.example.com".to_owned(),
-            format!("https://{host}.example"),
-        ]);
-        let long = long.validated(0).unwrap_err();
-        assert_eq!(long.field, "allowed_origins[1]");
-    }
-
-    #[test]
-    fn the_name_of_a_key_can_be_seen() {
-        let named = |name: &str| NewKey::secret(Tenant::of_row("acme"), name).validated(0);
-        named("Łódź 1").unwrap();
-        named("").unwrap();
-        for hidden in ["a\nb", "a\tb", "\u{1b}[2J", "a\u{202e}b"] {
-            assert_eq!(named(hidden).unwrap_err().field, "name", "{hidden:?}");
-        }
-    }
-
-    #[test]
-    fn a_key_has_each_scope_once() {
-        let key = NewKey {
-            scopes: Some([Scope::Keys, Scope::Calls].repeat(1_000)),
-            ..NewKey::secret(Tenant::of_row("acme"), "server")
-        };
-        let scopes = key.validated(0).unwrap().scopes.unwrap();
-        assert_eq!(scopes, [Scope::Keys, Scope::Calls]);
     }
 }
