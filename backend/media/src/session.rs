@@ -295,7 +295,7 @@ impl Session {
             self.timer(now);
             self.advance(now);
         }
-        self.finish().await;
+        self.finish(sources.attach).await;
         metrics::gauge!("colloquy_calls_active").decrement(1.0);
     }
 
@@ -543,7 +543,8 @@ impl Session {
         self.end.get_or_insert(end);
     }
 
-    async fn finish(mut self) {
+    /// Ends the call, and refuses clients that come back while it ends.
+    async fn finish(mut self, mut attach: mpsc::Receiver<Attach>) {
         let now = self.media.clock.instant();
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
@@ -569,6 +570,10 @@ impl Session {
             tracing::warn!("the end of the call is not stored yet");
         }
         self.media.live.remove(&self.id);
+        attach.close();
+        while let Some(Attach { wire }) = attach.recv().await {
+            wire.refuse(CloseCode::CallNotFound.into());
+        }
         if let Some(wire) = self.wire.take() {
             let (state, close) = match end.failure {
                 Some(failure) => (SessionState::Error, failure.close()),

@@ -34,7 +34,7 @@ use colloquy_protocol::{
 use colloquy_store::StoreError;
 use futures_util::{SinkExt as _, StreamExt as _, stream::SplitStream};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::SendError};
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -78,8 +78,10 @@ pub(super) async fn session_socket(
                 Session::start(&media, *setup, slot, wire).await;
             }
             Ok(Entry::Again(session)) => {
-                // A session that ends at this moment drops the connection, which tells the client enough.
-                let _ = session.send(Attach { wire }).await;
+                if let Err(SendError(Attach { wire })) = session.send(Attach { wire }).await {
+                    // The call has ended at this moment.
+                    wire.refuse(CloseCode::CallNotFound.into());
+                }
             }
             Err(refusal) => {
                 tracing::info!(call = %id, code = refusal.code(), "session refused");
