@@ -86,6 +86,17 @@ pub(crate) enum StepKind {
     Embed,
 }
 
+/// What is unfinished about a document, as lists of folders and bases count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfinished {
+    /// A step is queued or running.
+    Active,
+    /// A step waits for room in a budget.
+    Blocked,
+    /// A step failed.
+    Failed,
+}
+
 /// A document as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -115,6 +126,7 @@ pub(crate) enum DocumentStatus {
 stored!(pub(crate) DocumentStatus: Empty = "empty", Digitizing = "digitizing", Digitized = "digitized", Rewriting = "rewriting", 
     Rewritten = "rewritten", Embedding = "embedding", Ready = "ready", Blocked = "blocked", Failed = "failed", 
     DeletePending = "delete_pending");
+stored!(pub(crate) Unfinished: Active = "active", Blocked = "blocked", Failed = "failed");
 stored!(pub(crate) StepKind: Digitize = "digitize", Rewrite = "rewrite", Embed = "embed");
 stored!(pub(crate) Source: File = "file", Url = "url");
 stored!(pub(crate) ModelTier: Standard = "standard", Economy = "economy");

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use colloquy_accounts::Tenant;
 use colloquy_base::{invalid::InvalidField, money::Usd, names::is_hidden};
 use colloquy_store::{Keyset, Order, StoreError, Value};
 
@@ -17,8 +16,8 @@ use super::{
     folder::Folder,
     spend::DocumentSpend,
     store::{
-        self, BaseCosts, BaseFigures, DocumentSums, Figures, FolderFigures, FolderFilter, KeyedId,
-        ListedBase, ReadingCost, Sizes,
+        self, BaseCosts, BaseFigures, BaseFilter, DocumentSums, Figures, FolderFigures,
+        FolderFilter, KeyedId, ListedBase, ReadingCost, Sizes,
     },
 };
 
@@ -313,24 +312,23 @@ pub(crate) struct BaseSums {
     pub(crate) sizes: Sizes,
 }
 
-/// Returns the sums over all bases of a partner whose names contain a text. The bases of the first page are `listed`; those that follow are read
+/// Returns the sums over all bases that pass a filter. The bases of the first page are `listed`; those that follow are read
 /// unless it is the last one.
 pub(crate) async fn base_sums(
     bases: &Bases,
-    tenant: &Tenant,
-    name: Option<&str>,
+    filter: &BaseFilter,
     listed: &[DescribedBase],
     is_last: bool,
 ) -> Result<BaseSums, StoreError> {
     let db = bases.store.db();
-    let costs = store::base_costs(db, tenant, name).await?;
+    let costs = store::base_costs(db, filter).await?;
     let mut sizes = Sizes::default();
     for it in listed {
         sizes += it.figures.sizes;
     }
     if !is_last {
         let ids: Vec<String> = listed.iter().map(|it| it.listed.base.id.clone()).collect();
-        sizes += store::base_sizes_except(db, tenant, name, &ids).await?;
+        sizes += store::base_sizes_except(db, filter, &ids).await?;
     }
     Ok(BaseSums { costs, sizes })
 }

@@ -18,7 +18,7 @@ use crate::{
     document::DocumentStatus,
     folder::{self, Kind},
     lists::{self, SortKey, Sorting},
-    store::{self, DocumentFilter, FolderFilter},
+    store::{self, BaseFilter, DocumentFilter, FolderFilter},
 };
 
 /// The direction of a list.
@@ -145,6 +145,9 @@ pub(super) struct KnowledgeBaseQuery {
     order: Option<ListOrder>,
     /// Text that the names contain, case-insensitive, 1 to 200 characters. No character is a wildcard.
     q: Option<String>,
+    /// Only bases with documents in one of these states, separated by commas: `active` (a step is queued or running), `blocked`, `failed`.
+    #[param(example = "failed,blocked")]
+    state: Option<String>,
 }
 
 fn sorting(key: impl Into<SortKey>, order: Option<ListOrder>) -> Sorting {
@@ -287,14 +290,22 @@ pub(super) async fn knowledge_bases(
     let tenant = allowed(caller)?;
     let sorting = sorting(filter.sort.unwrap_or_default(), filter.order);
     let keyset = sorting.keyset(page.after(), page.rows())?;
-    let name = lists::name_filter(filter.q)?;
-    let (db, name) = (bases.store.db(), name.as_deref());
-    let rows = store::base_keys(db, &tenant, name, sorting.key, sorting.order, &keyset).await?;
+    let filter = BaseFilter {
+        tenant,
+        name: lists::name_filter(filter.q)?,
+        unfinished: separated(
+            "state",
+            filter.state.as_deref(),
+            "`active`, `blocked` or `failed`",
+        )?,
+    };
+    let db = bases.store.db();
+    let rows = store::base_keys(db, &filter, sorting.key, sorting.order, &keyset).await?;
     let (ids, next_cursor, links) = listed(&page, sorting, rows);
     let listed = lists::bases(&bases, &ids).await?;
     let is_last = next_cursor.is_none();
     let sums = match page.after() {
-        None => Some(lists::base_sums(&bases, &tenant, name, &listed, is_last).await?),
+        None => Some(lists::base_sums(&bases, &filter, &listed, is_last).await?),
         Some(_) => None,
     };
     let view = KnowledgeBasePage::new(listed, sums, next_cursor);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use colloquy_accounts::Tenant;
-use colloquy_store::{Executor, Keyset, Order, StoreError, placeholders, statement};
+use colloquy_store::{Dialect, Executor, Keyset, Order, StoreError, placeholders, statement};
 
 use super::{
     BASE_COLUMNS, BaseRow, Whole,
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     base::{KnowledgeBase, Progress},
+    document::Unfinished,
     lists::SortKey,
     names::sort_name,
 };
@@ -20,11 +21,34 @@ use crate::{
 const LEDGER_COST: &str =
     "COALESCE((SELECT a.used FROM quota_amounts a WHERE a.quota = b.id AND a.measure = 'cost'), 0)";
 
-/// Returns the ids of a part of the bases of a partner whose names contain a text.
+/// The bases that a list has.
+#[derive(Debug)]
+pub(crate) struct BaseFilter {
+    pub(crate) tenant: Tenant,
+    /// A text that their names contain.
+    pub(crate) name: Option<String>,
+    /// What is unfinished about one of their documents at least; all bases for none.
+    pub(crate) unfinished: Vec<Unfinished>,
+}
+
+impl BaseFilter {
+    /// Completes a statement by the condition of bases `b`, whose first value is the partner.
+    fn query(&self, dialect: Dialect, sql: impl Into<String>) -> Query {
+        let mut query = Query::new(sql, self.tenant.partner().as_str());
+        query.sql.push_str(" b.partner = $1");
+        query.and_name(dialect, "b.sort_name", self.name.as_deref());
+        if !self.unfinished.is_empty() {
+            let condition = Unfinished::of_bases(&self.unfinished);
+            query.sql.push_str(&format!(" AND {condition}"));
+        }
+        query
+    }
+}
+
+/// Returns the ids of a part of the bases that pass a filter.
 pub(crate) async fn base_keys(
     db: &impl Executor,
-    tenant: &Tenant,
-    name: Option<&str>,
+    filter: &BaseFilter,
     sort: SortKey,
     order: Order,
     keyset: &Keyset,
@@ -36,9 +60,8 @@ pub(crate) async fn base_keys(
         }
         _ => "b.sort_name",
     };
-    let sql = format!("SELECT b.id, {key} AS key FROM knowledge_bases b WHERE b.partner = $1");
-    let mut query = Query::new(sql, tenant.partner().as_str());
-    query.and_name(db.dialect(), "b.sort_name", name);
+    let sql = format!("SELECT b.id, {key} AS key FROM knowledge_bases b WHERE");
+    let query = filter.query(db.dialect(), sql);
     // Without this word, databases compute the key again wherever it stands.
     let outer = Query {
         sql: format!(
@@ -58,34 +81,30 @@ pub(crate) struct BaseCosts {
     pub(crate) cost: i64,
 }
 
-/// Returns the number and the cost of all bases of a partner whose names contain a text.
+/// Returns the number and the cost of all bases that pass a filter.
 pub(crate) async fn base_costs(
     db: &impl Executor,
-    tenant: &Tenant,
-    name: Option<&str>,
+    filter: &BaseFilter,
 ) -> Result<BaseCosts, StoreError> {
     let sql = format!(
-        "SELECT COUNT(*) AS bases, CAST(COALESCE(SUM({LEDGER_COST}), 0) AS BIGINT) AS cost FROM knowledge_bases b WHERE b.partner = $1"
+        "SELECT COUNT(*) AS bases, CAST(COALESCE(SUM({LEDGER_COST}), 0) AS BIGINT) AS cost FROM knowledge_bases b WHERE"
     );
-    let mut query = Query::new(sql, tenant.partner().as_str());
-    query.and_name(db.dialect(), "b.sort_name", name);
+    let query = filter.query(db.dialect(), sql);
     let costs = db.fetch_one(statement(query.sql, query.values)).await?;
     Ok(costs.unwrap_or_default())
 }
 
-/// Returns the sizes of the bases of a partner whose names contain a text, all together, without some bases.
+/// Returns the sizes of the bases that pass a filter, all together, without some bases.
 pub(crate) async fn base_sizes_except(
     db: &impl Executor,
-    tenant: &Tenant,
-    name: Option<&str>,
+    filter: &BaseFilter,
     ids: &[String],
 ) -> Result<Sizes, StoreError> {
     let sql = format!(
-        "SELECT {} FROM knowledge_documents d WHERE d.base_id IN (SELECT b.id FROM knowledge_bases b WHERE b.partner = $1",
+        "SELECT {} FROM knowledge_documents d WHERE d.base_id IN (SELECT b.id FROM knowledge_bases b WHERE",
         *SIZES
     );
-    let mut query = Query::new(sql, tenant.partner().as_str());
-    query.and_name(db.dialect(), "b.sort_name", name);
+    let mut query = filter.query(db.dialect(), sql);
     query.and_not_among("b.id", ids);
     query.sql.push(')');
     let sizes = db.fetch_one(statement(query.sql, query.values)).await?;

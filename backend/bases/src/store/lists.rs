@@ -12,7 +12,7 @@ use colloquy_store::{
 
 use super::documents::COLUMNS;
 use crate::{
-    document::{Document, DocumentStatus},
+    document::{Document, DocumentStatus, Unfinished},
     lists::{Key, SortKey},
     names::sort_name,
 };
@@ -81,13 +81,30 @@ pub(super) static SUMS: LazyLock<String> = LazyLock::new(|| {
 
 /// The conditions of the numbers of [`StateCounts`], for [`grouped`].
 pub(super) static STATES: LazyLock<[(&str, String); 3]> = LazyLock::new(|| {
-    let states = |states: &str| format!("(CASE {UNFINISHED_STATES} END) IN ({states})");
-    [
-        ("active", states("'digitizing', 'rewriting', 'embedding'")),
-        ("blocked", states("'blocked'")),
-        ("failed", states("'failed'")),
-    ]
+    [Unfinished::Active, Unfinished::Blocked, Unfinished::Failed]
+        .map(|it| (it.as_str(), it.condition()))
 });
+
+impl Unfinished {
+    /// The condition of documents `d`, among those that are [`UNFINISHED`].
+    fn condition(self) -> String {
+        let states = match self {
+            Self::Active => "'digitizing', 'rewriting', 'embedding'",
+            Self::Blocked => "'blocked'",
+            Self::Failed => "'failed'",
+        };
+        format!("(CASE {UNFINISHED_STATES} END) IN ({states})")
+    }
+
+    /// The condition of bases `b` that have one of these documents.
+    pub(super) fn of_bases(which: &[Self]) -> String {
+        let any: Vec<String> = which.iter().map(|it| it.condition()).collect();
+        format!(
+            "EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.base_id = b.id AND {UNFINISHED} AND ({}))",
+            any.join(" OR ")
+        )
+    }
+}
 
 /// Returns the statement of figures of documents `d` by one of their columns: sums over all that meet a condition, and numbers of those whose
 /// steps meet further ones. These are unfinished, and are counted by their steps before they are told apart, in the order of their index.

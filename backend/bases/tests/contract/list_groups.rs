@@ -92,6 +92,16 @@ on_each_database!(
             (&json!(1), &json!(8))
         );
 
+        let named = async |state: &str| {
+            let path = format!("/api/kb-list/acme?state={state}");
+            let list = app.get(&key, &path).await.expect(200);
+            let bases = list["knowledge_bases"].as_array().unwrap().iter();
+            let names: Vec<String> = bases
+                .map(|it| it["name"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(list["total"], names.len());
+            names
+        };
         let budgets = app.get(&key, "/api/kb-list/acme").await.expect(200);
         let bases = budgets["knowledge_bases"].as_array().unwrap();
         let names: Vec<&str> = bases
@@ -99,6 +109,20 @@ on_each_database!(
             .map(|it| it["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, ["b", "manual", "Zoo", "ähnlich"]);
+        for (state, field) in [
+            ("failed", "failed"),
+            ("blocked", "blocked"),
+            ("active", "active"),
+        ] {
+            let expected = bases.iter().filter(|base| base[field] != 0);
+            let expected: Vec<_> = expected
+                .map(|base| base["name"].as_str().unwrap())
+                .collect();
+            assert_eq!(named(state).await, expected, "{state}");
+        }
+        assert_eq!(named("failed,blocked,active").await, ["manual"]);
+        let refused = app.get(&key, "/api/kb-list/acme?state=ready").await;
+        assert_eq!(refused.expect(400)["field"], "state");
         for base in bases {
             let name = base["name"].as_str().unwrap();
             let limits = app
