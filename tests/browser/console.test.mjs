@@ -125,22 +125,38 @@ scene("the console says when it hears of no changes, and catches up", {}, async 
   await page.says(made);
 });
 
-scene("a call is found in the console with its transcript and its webhook", { webhook: true }, async (stage) => {
+scene("a call is followed in the console, ended there, and found with its transcript and its webhook", { webhook: true }, async (stage) => {
   await stage.page.call();
   await stage.page.type(HOSTILE);
   await stage.page.says("user", "the typed words", (text) => text === HOSTILE);
-  await stage.page.click("hang-up");
-  await stage.page.ended();
-  await until("the webhook", () => stage.deliveries.length === 1);
+  const id = stage.callId.replace("/v2/calls/", "");
+  const { driver } = stage.browser;
+  const visitors = await driver.getWindowHandle();
+  await driver.switchTo().newWindow("tab");
   const page = await console_(stage);
   await page.signIn((await createKey(stage, "calls")).api_key);
+  await page.says("Calls in progress");
+  await page.follow(`p/${PARTNER}/calls/${id}`);
+  await page.says(HOSTILE);
+  await page.says("The call goes on.");
+  await accessible(page, "a call in progress", null);
+  await page.click("End the call");
+  await page.says("The visitor hears no more");
+  await accessible(page, "ending a call", null);
+  await page.click("End the call");
+  await page.says("completed");
+  const operators = await driver.getWindowHandle();
+  await driver.switchTo().window(visitors);
+  await stage.page.ended();
+  await until("the webhook", () => stage.deliveries.length === 1);
+  await driver.close();
+  await driver.switchTo().window(operators);
   await page.click("Calls");
   await page.choose("state", "failed");
   await page.says("No call matches");
   await accessible(page, "no calls", null);
   await page.choose("state", "completed");
   // Other scenes make calls, too.
-  const id = stage.callId.replace("/v2/calls/", "");
   await page.enter("character", "quiet\n");
   await until("the address has the filter", async () => (await page.driver.getCurrentUrl()).endsWith("/calls?state=completed&character=quiet"));
   await page.says(id.slice(-8));

@@ -306,6 +306,8 @@ async fn an_end_that_the_database_did_not_take_is_stored_at_the_next_start() {
                     text: "Good-bye".to_owned(),
                     originator: colloquy_protocol::Originator::User,
                     at_ms: 1,
+                    interrupted: false,
+                    reply: None,
                 }],
                 ..completed()
             };

@@ -8,9 +8,11 @@
 mod bill;
 mod create;
 mod ended;
+pub mod ending;
 mod error;
 mod extract;
 mod finish;
+mod lines;
 mod purge;
 mod recover;
 pub mod request;
@@ -40,17 +42,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
+use self::{
+    ending::{EndRequests, RunningCalls},
+    room::CallRoom,
+    sign::Ring,
+};
 pub use self::{
     finish::{Ended, end, finish},
+    lines::LineLog,
     purge::purge,
     recover::sweep,
     sign::session_url,
     store::TEXTS,
 };
-use self::{room::CallRoom, sign::Ring};
 
 /// What `media` needs to run a call.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct CallSetup {
     /// The call's bare identifier; `/v2/calls/<id>` is made of it.
     pub id: String,
@@ -62,6 +69,8 @@ pub struct CallSetup {
     pub character_params: Map<String, Value>,
     /// The longest the call may last.
     pub time_limit: Duration,
+    /// Whether somebody asks for its end.
+    pub end_requests: EndRequests,
 }
 
 /// The query of a signed URL.
@@ -97,6 +106,29 @@ pub struct TranscriptLine {
     pub originator: Originator,
     /// Milliseconds since the media connected.
     pub at_ms: u64,
+    /// Whether the visitor spoke over it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// How it came about; of replies of the character.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<ReplyRecord>,
+}
+
+/// How a reply of the character came about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ReplyRecord {
+    /// Milliseconds from the end of the visitor's turn until the character is heard; null where it was heard at once.
+    pub waited_ms: Option<u64>,
+    /// Milliseconds until the visitor's words are known; null for typed ones. The work begins in the first pause of the visitor, so that stages may take
+    /// longer than the visitor waits.
+    pub transcription_ms: Option<u64>,
+    /// Milliseconds until the first words of the model, with the search for passages.
+    pub model_ms: Option<u64>,
+    /// Milliseconds until the first sound of the first sentence.
+    pub synthesis_ms: Option<u64>,
+    /// The titles of the documents whose passages the model was given, best first.
+    #[serde(default)]
+    pub documents: Vec<String>,
 }
 
 /// The state of a call.
@@ -144,6 +176,7 @@ pub struct Parts {
     providers: Providers,
     /// Room for calls on this node.
     pub room: Arc<CallRoom>,
+    running: Arc<RunningCalls>,
     signing: Ring,
     edge: Edge,
 }
@@ -161,6 +194,7 @@ impl Calls {
     ) -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Parts {
             room: CallRoom::new(&characters.config.media, Arc::clone(&characters.clock)),
+            running: Arc::default(),
             signing: Ring::open(&characters).await?,
             characters,
             webhooks,
@@ -251,7 +285,7 @@ pub async fn take(
                 "the metadata of the page is not stored, since the disk is nearly full"
             );
         }
-        return Ok(Ok(row.setup()?));
+        return Ok(Ok(row.setup(calls.running.listen(id))?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
     let lost_before = node::expected_lost_before(&calls.kernel);

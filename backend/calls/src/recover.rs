@@ -12,6 +12,7 @@ use colloquy_store::StoreError;
 use super::{
     bill,
     ended::{self, Held},
+    ending::look_for_end_requests,
     store,
 };
 use crate::Calls;
@@ -88,6 +89,11 @@ pub(super) async fn keep_sweeping(calls: Calls) {
         }
         if let Err(error) = sweep(&calls).await {
             calls.store.complain("sweeping calls", &error);
+        }
+        if let Err(error) = look_for_end_requests(&calls).await {
+            calls
+                .store
+                .complain("looking for calls that are to end", &error);
         }
     }
 }

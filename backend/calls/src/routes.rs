@@ -1,4 +1,4 @@
-//! `/v2/calls`: creating a call, its status, its transcript, its deletion.
+//! `/v2/calls`: creating a call, its status, what is said in it, its end, its deletion.
 
 use axum::{
     Extension, Json,
@@ -19,12 +19,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{
-    CallState, create,
+    CallState, create, ending,
     error::call_not_found,
-    purge,
+    lines, purge,
     request::CreateCall,
     store::{self, CallFilter, CallRow},
-    view::{self, CallEnvelope, CallList, TranscriptEnvelope},
+    view::{self, CallEnvelope, CallLinesEnvelope, CallList, TranscriptEnvelope},
 };
 use crate::Calls;
 
@@ -38,6 +38,8 @@ where
         .routes(routes!(create_call, list_calls))
         .routes(routes!(read_call, delete_call))
         .routes(routes!(read_transcript))
+        .routes(routes!(read_lines))
+        .routes(routes!(end_call))
 }
 
 /// The fields of a new call, for the API document; the three encodings are read in `request.rs`.
@@ -221,6 +223,50 @@ pub(crate) async fn read_transcript(
 ) -> Result<Json<TranscriptEnvelope>, ApiError> {
     let row = find(&calls, &payer, &id).await?;
     Ok(Json(view::transcript(&row)?))
+}
+
+/// Reads what was said in a call, also while it runs. `call_lines` events tell of new lines. A line appears once it does not change any more; the
+/// transcript of the ended call may have lines that were missing until then, since lines are not waited for where the database is slow or away.
+/// A publishable key reads none.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}/lines", operation_id = "read_call_lines", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = CallLinesEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn read_lines(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallLinesEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    let said = lines::of(calls.store.db(), &row.id).await?;
+    Ok(Json(view::lines(&row, said)?))
+}
+
+/// Ends a call. One that nobody has joined ends with the error `CANCELLED`; one that runs ends as if the visitor had hung up, within 5 seconds,
+/// which the status tells. A call that is over stays as it is. The key is that of the partner, or of the quota that placed the call.
+#[utoipa::path(
+    post, path = "/v2/calls/{call_id}/end", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = CallEnvelope, description = "The status now"),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn end_call(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    ending::request(&calls, &row.id).await?;
+    let row = find(&calls, &payer, &id).await?;
+    Ok(Json(view::call(&calls, &row)?))
 }
 
 /// Deletes a call that is over, with its transcript and metadata, and releases their bytes in the partner's storage. The key is an API key

@@ -8,7 +8,7 @@ use colloquy_kernel::node;
 use colloquy_store::{Executor, Order, Slice, StoreError, statement};
 use serde_json::{Map, Value};
 
-use super::{CallSetup, CallState, TranscriptLine, room::PageOrigin};
+use super::{CallSetup, CallState, TranscriptLine, ending::EndRequests, room::PageOrigin};
 
 /// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`: those of its character and parameters
 /// until it ends, and those of its transcript and metadata from then on.
@@ -104,8 +104,9 @@ impl CallRow {
         metadata.transpose().map_err(StoreError::malformed)
     }
 
-    pub(super) fn setup(self) -> Result<CallSetup, StoreError> {
+    pub(super) fn setup(self, end_requests: EndRequests) -> Result<CallSetup, StoreError> {
         Ok(CallSetup {
+            end_requests,
             tenant: Tenant::of_row(&self.partner),
             character: Arc::new(self.parsed_character()?),
             character_params: serde_json::from_str(&self.character_params)
@@ -348,7 +349,7 @@ pub(super) async fn take(
 ) -> Result<Option<CallRow>, StoreError> {
     let sql = format!(
         "UPDATE calls SET taken_at = $5, node_id = $2, endpoint = $3, metadata = $4, updated_at = $5 \
-         WHERE id = $1 AND state = 'starting' AND taken_at IS NULL RETURNING state, {COLUMNS}"
+         WHERE id = $1 AND state = 'starting' AND taken_at IS NULL AND end_requested_at IS NULL RETURNING state, {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -437,8 +438,9 @@ pub(super) async fn end_presumed_lost(
     end_where(db, id, end, &condition).await
 }
 
-/// What every end sets: only a call that is not over needs its character, and the network of its visitor.
-pub(super) const CLEARED: &str = "character_json = '', character_params = '', page_network = NULL";
+/// What every end sets: only a call that is not over needs its character, the network of its visitor, and the request to end it.
+pub(super) const CLEARED: &str =
+    "character_json = '', character_params = '', page_network = NULL, end_requested_at = NULL";
 
 /// The bytes of a call's metadata, which count once it has ended.
 const METADATA_BYTES: &str = "COALESCE(octet_length(metadata), 0)";

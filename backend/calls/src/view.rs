@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{CallState, sign, store::CallRow};
+use super::{CallState, ReplyRecord, TranscriptLine, sign, store::CallRow};
 use crate::Calls;
 
 /// The status of a call.
@@ -93,6 +93,37 @@ struct LineView {
     /// `bot` or `user`.
     #[schema(value_type = String)]
     originator: Originator,
+}
+
+/// The lines of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallLinesEnvelope {
+    data: CallLinesView,
+}
+
+/// What was said in a call until now.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallLinesView {
+    /// Whether further lines may come: the call is not over.
+    is_open: bool,
+    /// The lines, oldest first.
+    lines: Vec<CallLineView>,
+}
+
+/// A line with its time.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallLineView {
+    /// The words; those of the character as far as they were spoken.
+    text: String,
+    /// `bot` or `user`.
+    #[schema(value_type = String)]
+    originator: Originator,
+    /// When it began, in milliseconds since the media connected.
+    at_ms: u64,
+    /// Whether the visitor spoke over it. False in calls that ended under an earlier version of the server.
+    interrupted: bool,
+    /// How the line came about; null unless it is a reply of the character, and in calls that ended under an earlier version of the server.
+    reply: Option<ReplyRecord>,
 }
 
 /// Where a call is read.
@@ -183,6 +214,33 @@ pub(super) fn transcript(row: &CallRow) -> Result<TranscriptEnvelope, StoreError
         data: TranscriptView {
             available,
             transcript: available.then_some(lines),
+        },
+    })
+}
+
+/// The lines of a call until now; `said` are those of a call that is not over.
+pub(super) fn lines(
+    row: &CallRow,
+    said: Vec<TranscriptLine>,
+) -> Result<CallLinesEnvelope, StoreError> {
+    let state = row.state()?;
+    let is_open = matches!(state, CallState::Starting | CallState::Ongoing);
+    let lines = match state {
+        CallState::Completed => row.transcript()?,
+        CallState::Starting | CallState::Ongoing => said,
+        CallState::Error => Vec::new(),
+    };
+    let lines = lines.into_iter().map(|line| CallLineView {
+        text: line.text,
+        originator: line.originator,
+        at_ms: line.at_ms,
+        interrupted: line.interrupted,
+        reply: line.reply,
+    });
+    Ok(CallLinesEnvelope {
+        data: CallLinesView {
+            is_open,
+            lines: lines.collect(),
         },
     })
 }

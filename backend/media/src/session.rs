@@ -2,9 +2,11 @@
 //! something next.
 
 mod client;
+mod ending;
 mod limits;
 mod presence;
 mod replay;
+mod replies;
 mod turns;
 mod visitor;
 mod words;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use colloquy_base::fair_queue::{Claim, Priority, Room};
-use colloquy_calls::{CallSetup, Outcome, room::CallSlot};
+use colloquy_calls::{CallSetup, LineLog, Outcome, ending::EndRequests, room::CallSlot};
 use colloquy_characters::{RenderedCharacter, rendered};
 use colloquy_generation::ReplyContext;
 use colloquy_observability::Span;
@@ -25,15 +27,17 @@ use colloquy_transport::{
     net::{Datagram, Inbox, Place},
     peer::{Peer, PeerEvent},
 };
-use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output};
+use colloquy_voice::{EndReason, Engine, EngineConfig, Event, Input, Output};
 use opentelemetry::trace::SpanKind;
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{
+    ending::{End, Failure},
     limits::Limits,
     presence::Presence,
     replay::ReplayBuffer,
+    replies::Replies,
     turns::{patience_after, patience_message, turn_settings},
     visitor::Visitor,
     words::{conversation, rag_info, server_message, stored_line},
@@ -74,11 +78,15 @@ pub(super) struct Session {
     limits: Limits,
     wire: Option<Wire>,
     replay: ReplayBuffer,
+    replies: Replies,
     presence: Presence,
     path: MediaPath,
     /// The write of `ongoing`, which the end makes needless.
     ongoing: Option<AbortOnDropHandle<()>>,
     end: Option<End>,
+    end_requests: EndRequests,
+    /// What followers of the call read until it is over.
+    lines: LineLog,
     /// Room on this node, given back when the session is dropped.
     seat: CallSlot,
     /// Room where neural models compute.
@@ -93,66 +101,13 @@ enum MediaPath {
     Down,
 }
 
-/// How a session ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct End {
-    bye: ByeReason,
-    /// `None` when the call completed.
-    failure: Option<Failure>,
-}
-
-/// Why a call failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failure {
-    /// The client's offer cannot be used.
-    BadOffer,
-    /// The client did not follow the session's protocol.
-    Protocol,
-    /// No media came up.
-    NotConnected,
-    /// The server's own fault.
-    Internal,
-}
-
-impl Failure {
-    /// The stable code, for clients and in the call's record.
-    fn code(self) -> &'static str {
-        match self {
-            Self::BadOffer => "BAD_OFFER",
-            Self::Protocol => CloseCode::Protocol.code(),
-            Self::NotConnected => "NOT_CONNECTED",
-            Self::Internal => "INTERNAL",
-        }
-    }
-
-    /// How the client's connection is closed.
-    fn close(self) -> CloseCode {
-        match self {
-            Self::Protocol => CloseCode::Protocol,
-            Self::BadOffer | Self::NotConnected | Self::Internal => CloseCode::Normal,
-        }
-    }
-}
-
-impl End {
-    fn completed(bye: ByeReason) -> Self {
-        Self { bye, failure: None }
-    }
-
-    fn failed(failure: Failure) -> Self {
-        Self {
-            bye: ByeReason::Error,
-            failure: Some(failure),
-        }
-    }
-}
-
 /// What a session waits for.
 enum SessionEvent {
     ClientInput(ClientInput),
     Datagram(Datagram),
     Answer(Answer),
     Attach(Attach),
+    EndRequested,
     Shutdown,
     Timer,
 }
@@ -218,6 +173,7 @@ impl Session {
         place: Place,
     ) -> anyhow::Result<Self> {
         let (epoch, settings) = (media.clock.instant(), &media.config.calls);
+        let lines = LineLog::start(media, &setup.id);
         let detector = media.providers.turns.detector();
         let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),
@@ -264,10 +220,13 @@ impl Session {
             limits: Limits::new(epoch),
             wire: None,
             replay: ReplayBuffer::default(),
+            replies: Replies::default(),
             presence: Presence::new(epoch, Duration::from_secs(settings.visitor_seconds.into())),
             path: MediaPath::New,
             ongoing: None,
             end: None,
+            end_requests: setup.end_requests,
+            lines,
             seat,
             _room: media.providers.inference.keep_room(),
         })
@@ -318,6 +277,7 @@ impl Session {
             // looked at in every round, whatever woke the task.
             biased;
             () = self.media.kernel.drain_over.cancelled() => SessionEvent::Shutdown,
+            () = self.end_requests.requested() => SessionEvent::EndRequested,
             Some(attach) = sources.attach.recv() => SessionEvent::Attach(attach),
             heard = heard => SessionEvent::ClientInput(heard),
             Some(answer) = sources.answers.recv() => SessionEvent::Answer(answer),
@@ -363,6 +323,7 @@ impl Session {
             }
             SessionEvent::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
             SessionEvent::Answer(Answer::Retrieved(retrieval)) => {
+                self.replies.retrieved(&retrieval);
                 self.say(&rag_info(retrieval));
             }
             SessionEvent::Answer(Answer::Visitor(profile)) => {
@@ -372,6 +333,7 @@ impl Session {
                 self.ask_of_visitor();
             }
             SessionEvent::Attach(Attach { wire }) => self.replace_wire(wire, now),
+            SessionEvent::EndRequested => self.end_with(self.hung_up(Failure::Cancelled)),
             SessionEvent::Shutdown => self.end_with(End::completed(ByeReason::Shutdown)),
             SessionEvent::Timer => self.timer(now),
         }
@@ -420,8 +382,10 @@ impl Session {
 
     fn tell_engine(&mut self, input: Input, now: Instant) {
         let at = now.saturating_duration_since(self.epoch);
+        self.replies.answered(&input, now);
         self.engine.handle(at, input);
         while let Some(output) = self.engine.poll() {
+            self.replies.asked(&output, now);
             match output {
                 Output::Send(frame) => {
                     if let Some(peer) = &mut self.peer {
@@ -449,6 +413,14 @@ impl Session {
                 Output::Speak { sentence, text } => self.requests.speak(sentence, text),
                 Output::CancelSpeech(sentence) => self.requests.cancel_speech(sentence),
                 Output::Event(event) => {
+                    if let Event::Transcript {
+                        line,
+                        is_final: true,
+                    } = &event
+                    {
+                        let reply = self.replies.of(line.id);
+                        self.lines.said(line.id.0, stored_line(line, reply));
+                    }
                     if self.visitor.heard(&event) {
                         self.requests.cancel_profile();
                     }
@@ -458,13 +430,9 @@ impl Session {
                 Output::End(EndReason::TimeLimit) => {
                     self.end_with(End::completed(ByeReason::TimeLimit))
                 }
-                Output::End(EndReason::HangUp) => self.end_with(match self.path {
-                    MediaPath::New => End {
-                        bye: ByeReason::HangUp,
-                        failure: Some(Failure::NotConnected),
-                    },
-                    MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
-                }),
+                Output::End(EndReason::HangUp) => {
+                    self.end_with(self.hung_up(Failure::NotConnected));
+                }
             }
         }
     }
@@ -539,6 +507,14 @@ impl Session {
         self.presence.reconsider(away, patience, now);
     }
 
+    /// The end of a call that either side hung up; a failure before media came up.
+    fn hung_up(&self, before_media: Failure) -> End {
+        End {
+            bye: ByeReason::HangUp,
+            failure: (self.path == MediaPath::New).then_some(before_media),
+        }
+    }
+
     fn end_with(&mut self, end: End) {
         self.end.get_or_insert(end);
     }
@@ -558,11 +534,13 @@ impl Session {
             .take()
             .unwrap_or_else(|| End::completed(ByeReason::HangUp));
         tracing::info!(?end, "session ended");
+        let lines = self.engine.transcript().iter();
+        let transcript = lines.map(|line| stored_line(line, self.replies.of(line.id)));
         let outcome = Outcome {
             error: end.failure.map(|failure| failure.code().into()),
             call_time: self.presence.call_time(media_heard, now),
             server_time: now.saturating_duration_since(self.epoch),
-            transcript: self.engine.transcript().iter().map(stored_line).collect(),
+            transcript: transcript.collect(),
         };
         // A client that is told of the end finds it stored, unless the database is away.
         let stored = colloquy_calls::end(&self.media, &self.id, outcome);

@@ -116,7 +116,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files and their SQL. A name with `each` has a file for each database.
-const FILES: [(&str, Sql); 56] = sql_files![
+const FILES: [(&str, Sql); 57] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -173,6 +173,7 @@ const FILES: [(&str, Sql); 56] = sql_files![
     "0054_usage_order" each,
     "0055_retries",
     "0056_retrieval_questions" each,
+    "0057_live_calls" each,
 ];
 
 /// The migrations of a database, numbered from 1.

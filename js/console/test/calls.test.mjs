@@ -57,12 +57,21 @@ test("paths and references have their parts", async () => {
 
 test("lines of one speaker are one turn", async () => {
   const { turns } = await load("calls/transcript.ts");
-  const line = (originator, text) => ({ originator, text });
+  const line = (originator, text, at_ms) => ({ originator, text, at_ms, interrupted: false, reply: null });
   assert.deepEqual(turns([]), []);
-  assert.deepEqual(turns([line("bot", "Hello."), line("bot", "Who is there?"), line("user", " "), line("bot", "Well?"), line("user", "Me.")]), [
-    { originator: "bot", lines: ["Hello.", "Who is there?", "Well?"] },
-    { originator: "user", lines: ["Me."] },
+  const lines = [line("bot", "Hello.", 0), line("bot", "Who is there?", 900), line("user", " ", 1_000), line("bot", "Well?", 5_000), line("user", "Me.", 6_000)];
+  assert.deepEqual(turns(lines), [
+    { originator: "bot", lines: [lines[0], lines[1], lines[3]] },
+    { originator: "user", lines: [lines[4]] },
   ]);
+});
+
+test("the time of a reply is told by its stages", async () => {
+  const { timing } = await load("calls/transcript.ts");
+  const none = { waited_ms: null, transcription_ms: null, model_ms: null, synthesis_ms: null, documents: [] };
+  assert.equal(timing(none), "");
+  assert.equal(timing({ ...none, waited_ms: 840, transcription_ms: 210, model_ms: 1_260, synthesis_ms: 90 }), "heard after 0.8 sec: words 0.2 sec, model 1.3 sec, voice 0.1 sec");
+  assert.equal(timing({ ...none, model_ms: 400 }), "model 0.4 sec");
 });
 
 test("parameters without a place of their own are shown together", async () => {

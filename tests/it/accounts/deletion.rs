@@ -58,6 +58,8 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
             text: "a secret".to_owned(),
             originator: colloquy_protocol::Originator::User,
             at_ms: 1,
+            interrupted: false,
+            reply: None,
         }],
     };
     let id = call.trim_start_matches("/v2/calls/");

@@ -11,6 +11,7 @@ mod deletion;
 mod earlier;
 mod elsewhere;
 mod lists;
+mod live;
 mod memory;
 mod presumed;
 mod quotas;
@@ -196,6 +197,8 @@ fn outcome() -> Outcome {
         text: text.to_owned(),
         originator,
         at_ms,
+        interrupted: false,
+        reply: None,
     };
     Outcome {
         error: None,

@@ -180,6 +180,8 @@ on_each_database!(
                 text: "Good-bye".to_owned(),
                 originator: Originator::User,
                 at_ms: 1,
+                interrupted: false,
+                reply: None,
             }],
             ..completed()
         };

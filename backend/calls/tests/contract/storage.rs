@@ -37,6 +37,8 @@ pub(super) fn outcome(error: Option<&'static str>) -> Outcome {
             text: "Hello, Zoë!".to_owned(),
             originator: Originator::User,
             at_ms: 1,
+            interrupted: false,
+            reply: None,
         }],
     }
 }

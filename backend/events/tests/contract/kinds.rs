@@ -10,11 +10,12 @@ use super::*;
 type Told = (&'static str, &'static str, bool);
 
 /// The kinds of events.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "analysis",
     "base",
     "budget",
     "call",
+    "call_lines",
     "character",
     "completion",
     "delivery",
@@ -183,6 +184,14 @@ const OF_JOBS: &[(&str, &[Told])] = &[
     (
         "UPDATE calls SET state = 'ongoing', ongoing_at = 3",
         &[("call", "c1", false)],
+    ),
+    (
+        "INSERT INTO call_lines (call_id, line, originator, text, at_ms, interrupted) VALUES ('c1', 0, 'bot', 'Welcome.', 1, FALSE)",
+        &[("call_lines", "c1", false)],
+    ),
+    (
+        "UPDATE call_lines SET text = 'Welcome aboard.'",
+        &[("call_lines", "c1", false)],
     ),
     ("UPDATE calls SET node_id = NULL", &[]),
     ("DELETE FROM calls", &[("call", "c1", true)]),

@@ -7,7 +7,9 @@ use colloquy_transport::{offer::Offer, peer::Peer};
 use colloquy_voice::Input;
 
 use super::{
-    End, Failure, MediaPath, Session, excerpt,
+    MediaPath, Session,
+    ending::{End, Failure},
+    excerpt,
     limits::{MAX_TYPED_BYTES, MAX_TYPED_TURNS, WINDOW},
 };
 use crate::signalling::Wire;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_calls::TranscriptLine;
+use colloquy_calls::{ReplyRecord, TranscriptLine};
 use colloquy_generation::Retrieval;
 use colloquy_protocol::{AgentState, Originator, RagDocument, ServerMessage};
 use colloquy_voice::{Event, FailedProvider, Line};
@@ -46,11 +46,13 @@ fn originator(originator: colloquy_voice::Originator) -> Originator {
     }
 }
 
-pub(super) fn stored_line(line: &Line) -> TranscriptLine {
+pub(super) fn stored_line(line: &Line, reply: Option<ReplyRecord>) -> TranscriptLine {
     TranscriptLine {
         text: line.text.clone(),
         originator: originator(line.originator),
         at_ms: millis(line.at),
+        interrupted: line.interrupted,
+        reply,
     }
 }
 
@@ -60,7 +62,7 @@ pub(super) fn conversation(transcript: &[Line]) -> Vec<Line> {
     said.cloned().collect()
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -123,6 +125,10 @@ mod tests {
             .map(|line| line.id.0)
             .collect();
         assert_eq!(told, [0, 3]);
-        assert_eq!(stored_line(&transcript[2]).text, "Sorry.", "it was said");
+        assert_eq!(
+            stored_line(&transcript[2], None).text,
+            "Sorry.",
+            "it was said"
+        );
     }
 }

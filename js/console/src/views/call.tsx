@@ -1,17 +1,23 @@
-// One call: its state, its transcript, and its webhook delivery.
+// One call: its state, what is said in it, its end, and its webhook delivery.
+
+import { useSignal } from "@preact/signals";
 
 import { CALLS, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
 import { readFilter } from "../calls/filter";
-import { turns } from "../calls/transcript";
 import { ask } from "../problem";
 import { query } from "../router";
 import { Back } from "../ui/back";
+import { Dialog } from "../ui/dialog";
+import { Form } from "../ui/form";
 import { formatDuration } from "../ui/format";
+import { Icon } from "../ui/icon";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 import { Time } from "../ui/time";
+import { notify } from "../ui/toasts";
 import { Values } from "../ui/value";
+import { CallLines } from "./call-lines";
 import { CallCharacter, CallStateLabel, characterName } from "./call-names";
 import { DeliveryDetails, readDeliveries } from "./delivery";
 
@@ -20,13 +26,19 @@ type Props = { partner: string; id: string };
 
 /** What error codes of calls mean. */
 const REASONS: Record<string, string> = {
+  BAD_OFFER: "The browser of the visitor offered a connection that the server cannot use.",
+  CANCELLED: "It was ended before the visitor was connected.",
+  INTERNAL: "The server failed. Its log has the reason.",
   NODE_LOST: "The server that ran the call stopped unexpectedly.",
+  NOT_CONNECTED: "The microphone was not allowed, or no sound came through.",
   NOT_JOINED: "Nobody joined before the signed URL expired.",
+  PROTOCOL: "The page did not follow the protocol of calls.",
 };
+
+const isOver = (state: CallView["state"]) => state === "completed" || state === "error";
 
 function Facts({ partner, id, of }: Props & { of: CallView }) {
   const { call_seconds: seconds, server_runtime_seconds: serverSeconds } = of.duration;
-  const isOver = of.state === "completed" || of.state === "error";
   return (
     <dl>
       <dt>State</dt>
@@ -49,7 +61,7 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
       <dd>
         <Time at={of.created_at} />
       </dd>
-      <dt>{isOver ? "Ended" : "Last change"}</dt>
+      <dt>{isOver(of.state) ? "Ended" : "Last change"}</dt>
       <dd>
         <Time at={of.updated_at} />
       </dd>
@@ -73,29 +85,20 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
   );
 }
 
-function Transcript({ id, character }: { id: string; character: string }) {
-  const transcript = useResource((call) => ask(api.GET("/v2/calls/{call_id}/transcript", { ...call, params: { path: { call_id: id } } })), [id]);
+type EndProps = { id: string; state: CallView["state"]; onEnded: () => void; onClose: () => void };
+
+function EndCall({ id, state, onEnded, onClose }: EndProps) {
+  const end = async () => {
+    const { data } = await ask(api.POST("/v2/calls/{call_id}/end", { params: { path: { call_id: id } } }));
+    onClose();
+    notify(isOver(data.state) ? "The call has ended" : "The call ends within seconds");
+    onEnded();
+  };
   return (
-    <Shown of={transcript}>
-      {({ data }) => {
-        const found = turns(data.transcript ?? []);
-        if (found.length === 0) return <p class="none">Nothing was said.</p>;
-        return (
-          <ol class="transcript">
-            {found.map(({ originator, lines }, place) => (
-              <li key={place} class={originator === "user" ? "user" : "bot"}>
-                <strong>{originator === "user" ? "Visitor" : character}</strong>
-                {lines.map((line, at) => (
-                  <p key={at} class="text" dir="auto">
-                    {line}
-                  </p>
-                ))}
-              </li>
-            ))}
-          </ol>
-        );
-      }}
-    </Shown>
+    <Dialog title="End the call?" onClose={onClose}>
+      <p>{state === "ongoing" ? "The visitor hears no more, as if the character had hung up." : "Nobody can join it any more."}</p>
+      <Form action="End the call" busy="Ending…" isDanger onSend={end} onCancel={onClose} />
+    </Dialog>
   );
 }
 
@@ -117,9 +120,8 @@ function Delivery({ partner, of }: { partner: string; of: CallView }) {
   );
 }
 
-const NO_TRANSCRIPT: Partial<Record<CallView["state"], string>> = {
+const NO_LINES: Partial<Record<CallView["state"], string>> = {
   starting: "Nobody has joined yet.",
-  ongoing: "The transcript appears here when the call has ended.",
   error: "A call that failed has no transcript.",
 };
 const NO_DELIVERY: Partial<Record<CallView["state"], string>> = {
@@ -134,6 +136,7 @@ export function Call({ partner, id }: Props) {
     [id],
     { partner, kinds: ["call"], id },
   );
+  const isEnding = useSignal(false);
   return (
     <>
       <Back to={address(CALLS, { partner }, readFilter(query.value))}>All calls</Back>
@@ -142,12 +145,22 @@ export function Call({ partner, id }: Props) {
           const { state, metadata } = data;
           return (
             <>
+              {!isOver(state) && (
+                <div class="actions">
+                  <button type="button" onClick={() => (isEnding.value = true)}>
+                    <Icon name="phone-off" /> End the call
+                  </button>
+                </div>
+              )}
+              {isEnding.value && !isOver(state) && (
+                <EndCall id={id} state={state} onEnded={() => void call.reload()} onClose={() => (isEnding.value = false)} />
+              )}
               <Facts partner={partner} id={id} of={data} />
               <h2>Transcript</h2>
-              {state === "completed" ? (
-                <Transcript id={id} character={characterName(data.character, partner)} />
+              {state === "completed" || state === "ongoing" ? (
+                <CallLines partner={partner} id={id} character={characterName(data.character, partner)} isOver={isOver(state)} />
               ) : (
-                <p class="none">{NO_TRANSCRIPT[state]}</p>
+                <p class="none">{NO_LINES[state]}</p>
               )}
               {metadata && Object.keys(metadata).length > 0 && (
                 <>

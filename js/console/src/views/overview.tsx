@@ -1,15 +1,17 @@
-// The health of the server: what is degraded, and what to do about it.
+// What an operator looks at first: what goes on, what went wrong lately, and the health of the server.
 
-import { type Schemas, api } from "../api";
+import { type Schemas, api, may, sessions } from "../api";
 import { Problem, problemOf } from "../problem";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { type Call, useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
+import { CallsInState, FailedDeliveries } from "./overview-calls";
+import { UnfinishedKnowledge } from "./overview-knowledge";
 
 type Report = Schemas["DeepReport"];
-type Health = { report: Report; at: string } | "hidden";
+type Health = { report: Report; at: string };
 
 const SUMMARY: Record<string, string> = {
   ok: "All parts work.",
@@ -30,7 +32,6 @@ async function readHealth(call: Call): Promise<Health> {
   const answer = await api.GET("/health/deep", call).catch((error: unknown) => {
     throw error instanceof Problem ? error : new Problem(0, "unreachable", "The server cannot be reached.");
   });
-  if (answer.response.status === 403) return "hidden";
   const report = (answer.data ?? answer.error) as Partial<Report> | undefined;
   if (!report?.checks) throw problemOf(answer);
   return { report: report as Report, at: new Date().toISOString() };
@@ -96,31 +97,49 @@ function HealthReport({ report }: { report: Report }) {
   );
 }
 
-export function Overview(_: { partner: string }) {
+function HealthSection() {
   const health = useResource(readHealth, []);
   const isLoading = health.isLoading.value;
   return (
     <section aria-labelledby="health">
       <h2 id="health">Health</h2>
       <Shown of={health}>
-        {(found) =>
-          found === "hidden" ? (
-            <p>The health of the server is shown to administrators.</p>
-          ) : (
-            <>
-              <div class="actions">
-                <span class="hint">
-                  Checked <Time at={found.at} />
-                </span>
-                <button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void health.reload()}>
-                  <Icon name="refresh-cw" /> {isLoading ? "Checking…" : "Check again"}
-                </button>
-              </div>
-              <HealthReport report={found.report} />
-            </>
-          )
-        }
+        {({ report, at }) => (
+          <>
+            <div class="actions">
+              <span class="hint">
+                Checked <Time at={at} />
+              </span>
+              <button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void health.reload()}>
+                <Icon name="refresh-cw" /> {isLoading ? "Checking…" : "Check again"}
+              </button>
+            </div>
+            <HealthReport report={report} />
+          </>
+        )}
       </Shown>
     </section>
+  );
+}
+
+/** The sections of a partner, as far as the scopes of the session allow. */
+function PartnerSections({ partner }: { partner: string }) {
+  if (!may("calls") && !may("knowledge") && !may("webhooks")) return <p>Choose a view in the menu.</p>;
+  return (
+    <>
+      {may("calls") && <CallsInState partner={partner} title="Calls in progress" state="ongoing" none="Nobody is calling." />}
+      {may("calls") && <CallsInState partner={partner} title="Calls that failed" state="error" none="None." />}
+      {may("webhooks") && <FailedDeliveries partner={partner} />}
+      {may("knowledge") && <UnfinishedKnowledge partner={partner} />}
+    </>
+  );
+}
+
+export function Overview({ partner }: { partner: string }) {
+  return (
+    <>
+      {partner !== "" && <PartnerSections partner={partner} />}
+      {sessions.current.value?.isAdmin === true && <HealthSection />}
+    </>
   );
 }

@@ -135,6 +135,65 @@ async fn a_server_that_stops_says_so() {
     assert_eq!(refused_later, refused(CloseCode::Capacity));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_followed_and_ended_by_its_operator() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    converse(&client).await;
+    let path = format!("{}/lines", call.id);
+    let followed = until(
+        "the reply is among the lines",
+        |data: &Value| {
+            let mut lines = data["lines"].as_array().unwrap().iter();
+            lines.any(|line| line["text"] == REPLY)
+        },
+        async || {
+            let read = stage.app.get(&stage.partner.key, &path).await;
+            read.expect(200)["data"].clone()
+        },
+    )
+    .await;
+    assert_eq!(followed["is_open"], true, "{followed}");
+    let mut lines = followed["lines"].as_array().unwrap().iter();
+    let reply = lines.find(|line| line["text"] == REPLY).unwrap();
+    for stage in ["waited_ms", "transcription_ms", "model_ms", "synthesis_ms"] {
+        assert!(reply["reply"][stage].is_u64(), "{stage}: {reply}");
+    }
+    let who = |data: &Value| -> Vec<(String, String)> {
+        let lines = data["lines"].as_array().unwrap().iter();
+        let text = |line: &Value, field: &str| line[field].as_str().unwrap().to_owned();
+        lines
+            .map(|line| (text(line, "originator"), text(line, "text")))
+            .collect()
+    };
+    let end = format!("{}/end", call.id);
+    let asked = stage.app.post(&stage.partner.key, &end, json!({})).await;
+    asked.expect(200);
+    let bye = client.bye(soon()).await.unwrap();
+    let reason = ByeReason::HangUp;
+    assert_eq!(bye, ServerMessage::Bye { reason, code: None });
+    stage.reaches(&call, "completed").await;
+    let said = stage.transcript(&call).await;
+    assert!(said.starts_with(&who(&followed)), "{said:?} {followed}");
+    let over = stage.app.get(&stage.partner.key, &path).await.expect(200);
+    assert_eq!(over["data"]["is_open"], false);
+    assert_eq!(who(&over["data"]), said);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_connects_is_told_that_its_call_was_ended() {
+    let stage = Stage::new().await;
+    let call = stage.call().await;
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket.begin(false).await.unwrap();
+    socket.welcome().await.unwrap();
+    let end = format!("{}/end", call.id);
+    let asked = stage.app.post(&stage.partner.key, &end, json!({})).await;
+    asked.expect(200);
+    let status = stage.reaches(&call, "error").await;
+    assert_eq!(status["error_code"], "CANCELLED", "{status}");
+}
+
 /// A publishable key of `acme`.
 async fn page_key(stage: &Stage) -> String {
     let key = json!({"kind": "publishable", "allowed_origins": ["https://page.example"]});
