@@ -22,6 +22,7 @@
 //! - [`embedding`], [`index`]: how they come to be found
 //! - [`vectorstore`]: how they are brought to a vector store elsewhere
 //! - [`retrieval`]: how passages are looked for
+//! - [`questions`], [`evaluating`]: how well that finds what answers saved questions
 //! - [`outage`]: what work waits for
 //! - [`rows`]: how their rows count in the storage of their partner
 //! - [`erase`]: how they go
@@ -40,6 +41,7 @@ mod document;
 mod embedding;
 mod erase;
 mod error;
+mod evaluating;
 mod facts;
 mod fetching;
 mod folder;
@@ -49,6 +51,7 @@ mod lists;
 mod names;
 mod outage;
 mod pages;
+mod questions;
 mod replacing;
 mod retrieval;
 mod rewriting;
@@ -88,6 +91,7 @@ pub use self::{
     digitizing::Digitize,
     embedding::{Embed, EmbedLong, Reembed},
     erase::Erase,
+    evaluating::Evaluate,
     rewriting::Rewrite,
     rows::TEXTS,
     vectorstore::SyncFiles,
@@ -233,6 +237,7 @@ where
             .with::<Reembed>()
             .with::<Erase>()
             .with::<Wake>()
+            .with::<Evaluate>()
             .with::<Discover>()
             .with::<Import>()
             .with::<SyncFiles>()

@@ -1,16 +1,24 @@
 //! Looking for passages in a base.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use colloquy_accounts::{PartnerId, Tenant};
 use colloquy_base::fair_queue::Claim;
 use colloquy_index::{
     fusion::FusionParameters,
-    search::{self as found, IndexError, Question, SearchRequest, SearchResponse, Stream},
+    search::{
+        self as found, ChunkText, IndexError, Place, Question, SearchRequest, SearchResponse,
+        Stream,
+    },
 };
 use colloquy_knowledge::{
     KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader, UnknownBase,
+    quoting::{self, MAX_PASSAGES},
 };
 use colloquy_providers::{Embedder, EmbeddingRequest};
 use tokio::{task::spawn_blocking, time::timeout};
@@ -49,6 +57,8 @@ pub(crate) struct BaseQuery {
     pub(crate) embedding_patience: Option<Duration>,
     /// Another base's id and profile in the place of the base's own.
     pub(crate) place: Option<(Uuid, i64)>,
+    /// How many of the first passages of each stream are read.
+    pub(crate) stream_texts: usize,
 }
 
 /// What a base answers.
@@ -62,6 +72,33 @@ pub(crate) struct BaseAnswer {
     pub(crate) embedding: Option<Duration>,
     /// Why there are none, though the base has vectors.
     pub(crate) without_vectors: Option<&'static str>,
+    /// The first passages of each stream, as many as were wanted.
+    pub(crate) texts: HashMap<Place, ChunkText>,
+}
+
+/// What a character would be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// The places of its passages among those that were found, from 0.
+    pub(crate) places: Vec<usize>,
+    /// The part of the system prompt; empty without passages.
+    pub(crate) text: String,
+}
+
+impl Prompt {
+    /// Returns what a character would be told of passages, best first.
+    pub(crate) fn of(passages: &[found::Passage]) -> Self {
+        let fitting = passages.iter().enumerate().filter(|(_, found)| fits(found));
+        let fitting = fitting.take(MAX_PASSAGES);
+        let (places, mut quoted): (Vec<usize>, Vec<Passage>) = fitting
+            .map(|(place, found)| (place, told(found.clone())))
+            .unzip();
+        quoting::bound(&mut quoted);
+        Self {
+            places,
+            text: quoting::quote(&quoted),
+        }
+    }
 }
 
 /// Looks for passages; [`IndexAway`] where the index cannot be searched now. Without the vectors of the question, which the embedder may fail to give, the words are compared alone.
@@ -93,8 +130,9 @@ pub(crate) async fn search(
         Ok(vectors) => (vectors.unwrap_or_default().into_iter(), None),
         Err(reason) => (Vec::new().into_iter(), Some(reason)),
     };
+    let (space, stream_texts) = (space(id, profile.id), query.stream_texts);
     let request = SearchRequest {
-        space: space(id, profile.id),
+        space,
         original: Question {
             text: query.original,
             vector: vectors.next(),
@@ -105,19 +143,37 @@ pub(crate) async fn search(
         }),
         fusion: query.fusion,
     };
-    let found = match index.search(request).await {
-        Err(error @ (IndexError::Failed(_) | IndexError::Damaged(_))) => {
-            bases.index.suspect(&error);
-            return Err(IndexAway(Some(error)).into());
-        }
-        found => found?,
+    let found = read(bases, index.search(request).await)?;
+    let texts = match stream_texts {
+        0 => HashMap::new(),
+        most => read(bases, index.texts(space, first(&found, most)).await)?,
     };
     Ok(BaseAnswer {
         found: Some(found),
         profile: Some(profile),
         embedding,
         without_vectors,
+        texts,
     })
+}
+
+/// Returns what an index answers; it is suspected where it fails.
+fn read<T>(bases: &Bases, answer: Result<T, IndexError>) -> anyhow::Result<T> {
+    match answer {
+        Err(error @ (IndexError::Failed(_) | IndexError::Damaged(_))) => {
+            bases.index.suspect(&error);
+            Err(IndexAway(Some(error)).into())
+        }
+        answer => Ok(answer?),
+    }
+}
+
+/// Returns the places of so many passages of each stream, each once.
+fn first(found: &SearchResponse, most: usize) -> Vec<Place> {
+    let hits = found.rankings.iter();
+    let hits = hits.flat_map(|ranking| ranking.hits.iter().take(most));
+    let places: HashSet<Place> = hits.map(|hit| hit.place).collect();
+    places.into_iter().collect()
 }
 
 /// The vectors of the question; `None` where the base has no vectors.
@@ -253,6 +309,7 @@ impl KnowledgeSource for CharacterBase {
             claim: self.claim.clone(),
             patience: PATIENCE,
             place: None,
+            stream_texts: 0,
         };
         let answer = search(&self.bases, &base, query).await?;
         let passages = answer.found.map(|found| found.passages);
@@ -371,5 +428,49 @@ mod tests {
             retrievers: vec!["dense", "bm25"],
         };
         assert_eq!(told(found), expected);
+    }
+
+    #[test]
+    fn a_prompt_has_the_best_passages_that_have_to_do_with_the_question() {
+        let found = |number: u128, stream, score| found::Passage {
+            place: Place {
+                document: Uuid::from_u128(number),
+                index: 0,
+            },
+            duplicates: Vec::new(),
+            id: ChunkId::from_bytes([0; 16]),
+            path: vec![format!("Document {number}")],
+            headings: Vec::new(),
+            text: format!("Text {number}."),
+            range: 0..7,
+            score: 0.3,
+            shares: vec![Share {
+                stream,
+                form: Form::Original,
+                rank: 1,
+                score,
+                share: 0.1,
+            }],
+        };
+        let all: Vec<found::Passage> = [
+            (Stream::Dense, 0.9),
+            (Stream::Dense, 0.1),
+            (Stream::Bm25, 0.1),
+            (Stream::Sparse, 9.0),
+            (Stream::Bm25, 2.0),
+            (Stream::Dense, 0.3),
+            (Stream::Dense, 0.9),
+        ]
+        .into_iter()
+        .zip(1..)
+        .map(|((stream, score), number)| found(number, stream, score))
+        .collect();
+        let prompt = Prompt::of(&all);
+        assert_eq!(prompt.places, [0, 2, 4, 5]);
+        assert!(prompt.text.starts_with("These passages were looked up"));
+        let quoted = "<passage title=\"Document 6\">\nText 6.\n</passage>";
+        assert!(prompt.text.ends_with(quoted), "{}", prompt.text);
+        assert!(!prompt.text.contains("Document 7"));
+        assert_eq!(Prompt::of(&[]), Prompt::default());
     }
 }

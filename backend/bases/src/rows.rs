@@ -25,13 +25,20 @@ pub(crate) const FOLDER_BYTES: u64 = 4_096;
 pub(crate) const DOCUMENT_BYTES: u64 = 8_192;
 /// What a video of a channel counts, from when a scan notes it: its name of 200 characters, its address, and three indexes.
 pub(crate) const VIDEO_BYTES: u64 = 1_024;
+/// What a saved question counts, beside its texts: its row, its documents, and its results in the evaluations that are kept, each with an id of 36
+/// bytes and a rank for each of 20 documents.
+pub(crate) const QUESTION_BYTES: u64 = 32_768;
+/// What an evaluation counts, beside its results.
+pub(crate) const EVALUATION_BYTES: u64 = 2_048;
 
-/// The query of the bytes of all bases, folders, documents and videos of channels of the partner `$1`, for `storage::recount_texts`.
+/// The query of the bytes of all bases, folders, documents, videos of channels, saved questions and evaluations of the partner `$1`, for `storage::recount_texts`.
 pub const TEXTS: &str = "SELECT 4096 * COUNT(*) AS bytes FROM knowledge_bases WHERE partner = $1 \
      UNION ALL SELECT 4096 * COUNT(*) FROM knowledge_folders f JOIN knowledge_bases b ON b.id = f.base_id WHERE b.partner = $1 \
      UNION ALL SELECT 8192 * COUNT(*) FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE b.partner = $1 \
      UNION ALL SELECT 1024 * COUNT(*) FROM knowledge_channel_videos v JOIN knowledge_channels c ON c.folder_id = v.channel \
-     JOIN knowledge_bases b ON b.id = c.base_id WHERE b.partner = $1";
+     JOIN knowledge_bases b ON b.id = c.base_id WHERE b.partner = $1 \
+     UNION ALL SELECT q.bytes FROM knowledge_questions q JOIN knowledge_bases b ON b.id = q.base_id WHERE b.partner = $1 \
+     UNION ALL SELECT 2048 * COUNT(*) FROM knowledge_evaluations e JOIN knowledge_bases b ON b.id = e.base_id WHERE b.partner = $1";
 
 /// Rows that were deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +47,9 @@ pub(crate) struct Removed {
     pub(crate) folders: u64,
     pub(crate) documents: u64,
     pub(crate) videos: u64,
+    pub(crate) evaluations: u64,
+    /// What saved questions counted.
+    pub(crate) question_bytes: u64,
 }
 
 impl Removed {
@@ -49,6 +59,8 @@ impl Removed {
             + self.folders * FOLDER_BYTES
             + self.documents * DOCUMENT_BYTES
             + self.videos * VIDEO_BYTES
+            + self.evaluations * EVALUATION_BYTES
+            + self.question_bytes
     }
 }
 
@@ -98,6 +110,7 @@ mod tests {
             (FOLDER_BYTES, "knowledge_folders"),
             (DOCUMENT_BYTES, "knowledge_documents"),
             (VIDEO_BYTES, "knowledge_channel_videos"),
+            (EVALUATION_BYTES, "knowledge_evaluations"),
         ] {
             assert!(TEXTS.contains(&format!("{bytes} * COUNT(*)")));
             let part = TEXTS
@@ -113,8 +126,10 @@ mod tests {
             folders: 2,
             documents: 3,
             videos: 4,
+            evaluations: 5,
+            question_bytes: 6,
         };
-        let bytes = 4_096 + 2 * 4_096 + 3 * 8_192 + 4 * 1_024;
+        let bytes = 4_096 + 2 * 4_096 + 3 * 8_192 + 4 * 1_024 + 5 * 2_048 + 6;
         assert_eq!(removed.bytes(), bytes);
     }
 }

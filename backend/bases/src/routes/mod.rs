@@ -12,6 +12,8 @@ mod documents;
 mod embedding;
 mod errors;
 mod estimates;
+mod evaluation_views;
+mod evaluations;
 mod folders;
 mod history;
 mod limit_details;
@@ -19,9 +21,12 @@ mod limits;
 mod list_views;
 mod lists;
 mod processing;
+mod questions;
 mod retrieval;
+mod retrieval_views;
 mod streamed;
 mod toc;
+mod tuning;
 mod uploads;
 mod vectorstore;
 mod views;
@@ -29,9 +34,11 @@ mod views;
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, PartnerId, PartnerTenant, Scope, Tenant};
 use colloquy_base::invalid::InvalidField;
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, Page};
 use colloquy_kernel::{router::DescribedRouter, routes};
+use colloquy_store::Slice;
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{
     Bases,
@@ -95,6 +102,15 @@ where
         .routes(routes!(vectorstore::backfill))
         .routes(routes!(vectorstore::retry_failed))
         .routes(routes!(retrieval::search))
+        .routes(routes!(questions::list, questions::create))
+        .routes(routes!(
+            questions::read,
+            questions::change,
+            questions::delete
+        ))
+        .routes(routes!(evaluations::list, evaluations::begin))
+        .routes(routes!(evaluations::read, evaluations::delete))
+        .routes(routes!(evaluations::results))
 }
 
 /// A base in the path.
@@ -128,6 +144,16 @@ fn named_partner(name: &str) -> Result<PartnerId, InvalidField> {
     match name.is_empty() {
         true => Err(InvalidField::new("partner", "is required")),
         false => PartnerId::parse(name),
+    }
+}
+
+/// Returns the part of a list of ids that a page is.
+fn slice_of(page: &Page) -> Result<Slice, InvalidField> {
+    match page.after() {
+        Some(after) if Uuid::try_parse(after).is_err() => {
+            Err(InvalidField::new("cursor", "is not one of this list"))
+        }
+        _ => Ok(page.slice()),
     }
 }
 

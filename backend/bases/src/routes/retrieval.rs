@@ -8,37 +8,39 @@ use std::{
 
 use axum::{Json, extract::State};
 use colloquy_accounts::{Caller, PartnerId, Scope, Tenant};
-use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_http::{ApiError, ApiJson};
-use colloquy_index::{
-    analysis::Language,
-    fusion::{FusionParameters, Share},
-    search::{Form, Passage, Ranking},
+use colloquy_base::{
+    fair_queue::{Claim, Priority},
+    invalid::InvalidField,
 };
-use serde::{Deserialize, Serialize};
+use colloquy_http::{ApiError, ApiJson};
+use colloquy_index::analysis::Language;
+use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::named_partner;
+use super::{
+    named_partner,
+    retrieval_views::{
+        Known, QueriesView, RoutingView, SearchView, StreamView, TimingsView, ms, result,
+    },
+    tuning::{self, Tuning, for_administrators},
+};
 use crate::{
     Bases,
     base::{self, KnowledgeBase},
     error::BaseError,
     index::IndexAway,
-    replacing,
-    retrieval::{self, BaseAnswer, BaseQuery},
+    questions::Asked,
+    retrieval::{self, BaseAnswer, BaseQuery, Prompt},
     store,
 };
 
-/// The longest message, in characters.
-const LONGEST: usize = 20_000;
 /// How long it is waited for what was embedded a moment ago.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// When an index may be searched again that cannot be now.
 const INDEX_WAIT: Duration = Duration::from_secs(5);
-/// The most passages that are asked for, and that a stream gives for each of them.
-const MOST_PASSAGES: u64 = 200;
-const MOST_MULTIPLIER: u64 = 50;
+/// The most passages of each stream that come with their text.
+const MOST_TEXTS: usize = 50;
 
 /// A search in a knowledge base, and how its streams become one.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -81,157 +83,47 @@ pub(crate) struct SearchBody {
     /// What the question with the name counts.
     #[schema(default = 1.0)]
     query_weight_replaced: Option<f64>,
+    /// How many of the first passages of each stream come with their text and the name of their document.
+    #[schema(default = 0, minimum = 0, maximum = 50)]
+    stream_texts: Option<u64>,
     /// `<knowledge_base_id>/<embedding_profile_id>`: these vectors instead of the base's own. For administrators.
     collection_override: Option<String>,
     /// `<partner>/<kb>`: another base. For administrators.
     rag_index_override: Option<String>,
 }
 
-/// What was found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SearchView {
-    /// What held for this search.
-    config: ConfigView,
-    /// The forms of the question.
-    queries: QueriesView,
-    /// What each stream found for each form, best first.
-    streams: Vec<StreamView>,
-    /// The best passages, best first.
-    combined_results: Vec<ResultView>,
-    /// How many those are.
-    total_results: usize,
-    /// The languages whose words are stemmed.
-    bm25_languages: Vec<&'static str>,
-    /// Those of this base's documents, in which the words of the question were stemmed.
-    query_languages: Vec<&'static str>,
-    /// How long it took.
-    timings: TimingsView,
-    /// Why there is no dense stream, where the base has vectors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    without_vectors: Option<&'static str>,
-    /// Where it was looked; administrators alone are told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    routing: Option<RoutingView>,
-}
+impl SearchBody {
+    fn tuning(&self) -> Tuning {
+        Tuning {
+            top_k: self.top_k,
+            search_multiplier: self.search_multiplier,
+            rrf_k: self.rrf_k,
+            rrf_weight_dense: self.rrf_weight_dense,
+            rrf_weight_sparse: self.rrf_weight_sparse,
+            rrf_weight_bm25: self.rrf_weight_bm25,
+            query_weight_original: self.query_weight_original,
+            query_weight_replaced: self.query_weight_replaced,
+        }
+    }
 
-/// What held for a search.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ConfigView {
-    top_k: usize,
-    search_multiplier: usize,
-    rrf_k: f64,
-    rrf_weight_dense: f64,
-    rrf_weight_sparse: f64,
-    rrf_weight_bm25: f64,
-    query_weight_original: f64,
-    query_weight_replaced: f64,
-    /// The model that made the vectors; `words` where there are none, null where nothing is embedded.
-    embedding_profile_name: Option<String>,
-}
+    fn asked(&self) -> Result<Asked, InvalidField> {
+        Asked::parse(
+            &self.user_message,
+            self.robot_message.as_deref(),
+            self.character_replacement_name.as_deref(),
+        )
+    }
 
-/// The forms of a question.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct QueriesView {
-    /// As it was asked.
-    original: String,
-    /// With the name; null where that makes no difference.
-    replaced: Option<String>,
-}
-
-/// What one stream found for one form of the question.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StreamView {
-    /// `dense`, `sparse` or `bm25`.
-    retriever: &'static str,
-    /// `original` or `replaced`.
-    query: &'static str,
-    /// How long it took, in milliseconds.
-    time_ms: f64,
-    /// Best first.
-    results: Vec<HitView>,
-}
-
-/// A passage of a stream.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitView {
-    /// From 1.
-    rank: usize,
-    /// The stream's own score: a cosine, or that of BM25.
-    score: f32,
-    /// The document.
-    document_id: String,
-    /// The place of the chunk in it, from 0.
-    chunk_index: usize,
-}
-
-/// A passage.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ResultView {
-    /// From 1.
-    rank: usize,
-    /// The sum of the shares of all streams.
-    fusion_score: f64,
-    /// The document.
-    document_id: String,
-    /// Its name now; null when it was deleted a moment ago.
-    document_name: Option<String>,
-    /// The document's title and the headings above the passage.
-    path: Vec<String>,
-    /// The passage, as Markdown.
-    text: String,
-    /// The place of the chunk in its document, from 0.
-    chunk_index: usize,
-    /// What each stream gave it.
-    shares: Vec<ShareView>,
-    /// Where else the same text was found.
-    duplicates: Vec<PlaceView>,
-    /// The name of its content; administrators alone are told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chunk_id: Option<String>,
-}
-
-/// What a stream gave a passage.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ShareView {
-    /// `dense`, `sparse` or `bm25`.
-    retriever: &'static str,
-    /// `original` or `replaced`.
-    query: &'static str,
-    /// Its rank there, from 1.
-    rank: usize,
-    /// The stream's own score.
-    score: f32,
-    /// What of the fused score it is.
-    share: f64,
-}
-
-/// Where a chunk stands.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PlaceView {
-    /// The document.
-    document_id: String,
-    /// The place of the chunk in it, from 0.
-    chunk_index: usize,
-}
-
-/// How long a search took, in milliseconds.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TimingsView {
-    /// The vectors of the question; null where there are none.
-    embedding_ms: Option<f64>,
-    /// All streams and what they become together.
-    search_ms: f64,
-    /// All of it.
-    total_ms: f64,
-}
-
-/// Where it was looked.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RoutingView {
-    /// The base.
-    knowledge_base_id: String,
-    /// The profile.
-    embedding_profile_id: Option<i64>,
+    fn stream_texts(&self) -> Result<usize, InvalidField> {
+        let count = usize::try_from(self.stream_texts.unwrap_or_default());
+        count
+            .ok()
+            .filter(|count| *count <= MOST_TEXTS)
+            .ok_or_else(|| {
+                let message = format!("must be 0 to {MOST_TEXTS}");
+                InvalidField::new("stream_texts", message)
+            })
+    }
 }
 
 /// Looks for passages in a knowledge base as characters do, and tells how they were found.
@@ -256,8 +148,9 @@ pub(super) async fn search(
     let is_admin = principal.require_admin().is_ok();
     let partner = named_partner(&body.partner)?;
     let tenant = principal.tenant(&partner)?;
-    let fusion = fusion(&body, is_admin)?;
-    let (original, replaced) = questions(&body)?;
+    let fusion = tuning::fusion(&body.tuning(), is_admin)?;
+    let (original, replaced) = body.asked()?.forms();
+    let stream_texts = body.stream_texts()?;
     let base = base_of(&bases, &tenant, &body, is_admin).await?;
     let place = match &body.collection_override {
         Some(collection) => Some(collection_of(collection, is_admin)?),
@@ -271,6 +164,7 @@ pub(super) async fn search(
         patience: PATIENCE,
         embedding_patience: None,
         place,
+        stream_texts,
     };
     let answer = retrieval::search(&bases, &base, query)
         .await
@@ -282,7 +176,13 @@ pub(super) async fn search(
         profile,
         embedding,
         without_vectors,
+        texts,
     } = answer;
+    let known = Known {
+        names,
+        texts,
+        stream_texts,
+    };
     let routing = is_admin.then(|| RoutingView {
         knowledge_base_id: base.id.clone(),
         embedding_profile_id: profile.as_ref().map(|profile| profile.id),
@@ -292,16 +192,20 @@ pub(super) async fn search(
         Some(found) => (found.passages, found.rankings, found.languages),
         None => (Vec::new(), Vec::new(), Vec::new()),
     };
+    let prompt = Prompt::of(&passages);
     let results = passages.into_iter().enumerate();
     let combined_results: Vec<_> = results
-        .map(|(at, passage)| result(at + 1, passage, &names, is_admin))
+        .map(|(at, passage)| result(at + 1, passage, &known.names, is_admin))
         .collect();
+    let streams = rankings.into_iter();
+    let streams = streams.map(|ranking| StreamView::of(ranking, &known));
     Ok(Json(SearchView {
-        config: config(&fusion, profile.map(|profile| profile.name)),
+        config: tuning::config(&fusion, profile.map(|profile| profile.name)),
         queries: QueriesView { original, replaced },
-        streams: rankings.into_iter().map(StreamView::from).collect(),
+        streams: streams.collect(),
         total_results: combined_results.len(),
         combined_results,
+        prompt: prompt.into(),
         bm25_languages: Language::all().map(Language::tag).collect(),
         query_languages: languages.into_iter().map(Language::tag).collect(),
         timings: TimingsView {
@@ -323,116 +227,6 @@ fn refused(error: anyhow::Error) -> ApiError {
         },
         Err(error) => ApiError::internal(error),
     }
-}
-
-fn ms(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// How the streams become one.
-fn fusion(body: &SearchBody, is_admin: bool) -> Result<FusionParameters, ApiError> {
-    let default = FusionParameters::default();
-    let weight = |field: &'static str, given: Option<f64>, default: f64| {
-        let weight = given.unwrap_or(default);
-        match (0.0..=1_000.0).contains(&weight) {
-            true => Ok(weight),
-            false => Err(ApiError::invalid(field, "must be 0 to 1000")),
-        }
-    };
-    let count = |field: &'static str, given: Option<u64>, most: u64, default: usize| {
-        let count = given.unwrap_or(default as u64);
-        if !(1..=most).contains(&count) {
-            let message = format!("must be 1 to {most}");
-            return Err(ApiError::invalid(field, message));
-        }
-        Ok(usize::try_from(count).unwrap_or(default))
-    };
-    let fusion = FusionParameters {
-        top_k: count("top_k", body.top_k, MOST_PASSAGES, default.top_k)?,
-        search_multiplier: count(
-            "search_multiplier",
-            body.search_multiplier,
-            MOST_MULTIPLIER,
-            default.search_multiplier,
-        )?,
-        rrf_k: weight("rrf_k", body.rrf_k, default.rrf_k)?,
-        rrf_weight_dense: weight(
-            "rrf_weight_dense",
-            body.rrf_weight_dense,
-            default.rrf_weight_dense,
-        )?,
-        rrf_weight_sparse: weight(
-            "rrf_weight_sparse",
-            body.rrf_weight_sparse,
-            default.rrf_weight_sparse,
-        )?,
-        rrf_weight_bm25: weight(
-            "rrf_weight_bm25",
-            body.rrf_weight_bm25,
-            default.rrf_weight_bm25,
-        )?,
-        query_weight_original: weight(
-            "query_weight_original",
-            body.query_weight_original,
-            default.query_weight_original,
-        )?,
-        query_weight_replaced: weight(
-            "query_weight_replaced",
-            body.query_weight_replaced,
-            default.query_weight_replaced,
-        )?,
-    };
-    let changed = [
-        ("top_k", fusion.top_k == default.top_k),
-        (
-            "search_multiplier",
-            fusion.search_multiplier == default.search_multiplier,
-        ),
-        ("rrf_k", fusion.rrf_k.to_bits() == default.rrf_k.to_bits()),
-    ];
-    match changed.into_iter().find(|(_, is_default)| !is_default) {
-        Some((field, _)) if !is_admin => Err(for_administrators(field)),
-        _ => Ok(fusion),
-    }
-}
-
-fn for_administrators(field: &'static str) -> ApiError {
-    ApiError {
-        field: Some(field.to_owned()),
-        ..ApiError::forbidden("is for administrators")
-    }
-}
-
-/// The question in its forms. What the user said comes first: of a long text, an embedder and an index read the beginning.
-fn questions(body: &SearchBody) -> Result<(String, Option<String>), ApiError> {
-    let bounded = |field: &'static str, text: &str| match text.chars().count() <= LONGEST {
-        true => Ok(()),
-        false => {
-            let message = format!("must have at most {LONGEST} characters");
-            Err(ApiError::invalid(field, message))
-        }
-    };
-    let user = body.user_message.trim();
-    if user.is_empty() {
-        return Err(ApiError::invalid("user_message", "is required"));
-    }
-    bounded("user_message", &body.user_message)?;
-    let robot = body.robot_message.as_deref().unwrap_or_default();
-    bounded("robot_message", robot)?;
-    let together = |user: &str| match robot.trim() {
-        "" => user.to_owned(),
-        robot => format!("{user}\n{robot}"),
-    };
-    let name = body.character_replacement_name.as_deref();
-    let name = name.map(str::trim).filter(|name| !name.is_empty());
-    if name.is_some_and(|name| name.chars().count() > 200) {
-        return Err(ApiError::invalid(
-            "character_replacement_name",
-            "must have at most 200 characters",
-        ));
-    }
-    let replaced = name.and_then(|name| replacing::replaced(user, name));
-    Ok((together(user), replaced.as_deref().map(together)))
 }
 
 /// The base that is searched.
@@ -471,119 +265,16 @@ fn collection_of(collection: &str, is_admin: bool) -> Result<(Uuid, i64), ApiErr
     })
 }
 
-/// The names of the documents of a base.
+/// The names of the documents of a base that an answer shows.
 async fn names(
     bases: &Bases,
     base: &KnowledgeBase,
     answer: &BaseAnswer,
 ) -> Result<HashMap<String, String>, BaseError> {
     let passages = answer.found.iter().flat_map(|found| &found.passages);
-    let ids = passages.map(|passage| passage.place.document.to_string());
-    let ids: HashSet<String> = ids.collect();
-    let mut names = HashMap::new();
-    for id in ids {
-        let name = store::document_name(bases.store.db(), base, &id).await?;
-        names.extend(name.map(|name| (id, name)));
-    }
-    Ok(names)
-}
-
-fn config(fusion: &FusionParameters, profile: Option<String>) -> ConfigView {
-    ConfigView {
-        top_k: fusion.top_k,
-        search_multiplier: fusion.search_multiplier,
-        rrf_k: fusion.rrf_k,
-        rrf_weight_dense: fusion.rrf_weight_dense,
-        rrf_weight_sparse: fusion.rrf_weight_sparse,
-        rrf_weight_bm25: fusion.rrf_weight_bm25,
-        query_weight_original: fusion.query_weight_original,
-        query_weight_replaced: fusion.query_weight_replaced,
-        embedding_profile_name: profile,
-    }
-}
-
-fn form(form: Form) -> &'static str {
-    match form {
-        Form::Original => "original",
-        Form::Replaced => "replaced",
-    }
-}
-
-impl From<Ranking> for StreamView {
-    fn from(ranking: Ranking) -> Self {
-        let hits = ranking.hits.into_iter().enumerate();
-        Self {
-            retriever: ranking.stream.name(),
-            query: form(ranking.form),
-            time_ms: ms(ranking.took),
-            results: hits
-                .map(|(at, hit)| HitView {
-                    rank: at + 1,
-                    score: hit.score,
-                    document_id: hit.place.document.to_string(),
-                    chunk_index: hit.place.index,
-                })
-                .collect(),
-        }
-    }
-}
-
-impl From<Share> for ShareView {
-    fn from(share: Share) -> Self {
-        Self {
-            retriever: share.stream.name(),
-            query: form(share.form),
-            rank: share.rank,
-            score: share.score,
-            share: share.share,
-        }
-    }
-}
-
-fn result(
-    rank: usize,
-    passage: Passage,
-    names: &HashMap<String, String>,
-    is_admin: bool,
-) -> ResultView {
-    let document_id = passage.place.document.to_string();
-    let duplicates = passage.duplicates.into_iter().map(|place| PlaceView {
-        document_id: place.document.to_string(),
-        chunk_index: place.index,
-    });
-    ResultView {
-        rank,
-        fusion_score: passage.score,
-        document_name: names.get(&document_id).cloned(),
-        document_id,
-        path: passage.path,
-        text: passage.text,
-        chunk_index: passage.place.index,
-        shares: passage.shares.into_iter().map(ShareView::from).collect(),
-        duplicates: duplicates.collect(),
-        chunk_id: is_admin.then(|| passage.id.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_user_said_is_read_however_much_was_said_before() {
-        let body = SearchBody {
-            user_message: " When do you open? ".to_owned(),
-            robot_message: Some("x".repeat(LONGEST)),
-            character_replacement_name: Some("Ada".to_owned()),
-            ..SearchBody::default()
-        };
-        let (original, replaced) = questions(&body).unwrap();
-        assert!(original.starts_with("When do you open?\nxxx"));
-        assert!(replaced.unwrap().starts_with("When do Ada open?\nxxx"));
-        let alone = SearchBody {
-            robot_message: None,
-            ..body
-        };
-        assert_eq!(questions(&alone).unwrap().0, "When do you open?");
-    }
+    let places = passages.map(|passage| passage.place);
+    let places = places.chain(answer.texts.keys().copied());
+    let ids: HashSet<String> = places.map(|place| place.document.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    Ok(store::document_names(bases.store.db(), &base.id, &ids).await?)
 }

@@ -375,23 +375,6 @@ pub(crate) async fn accept_final(db: &impl Executor, id: &str, now: i64) -> Resu
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
-struct NameRow {
-    name: String,
-}
-
-/// The name of a document.
-pub(crate) async fn document_name(
-    db: &impl Executor,
-    base: &KnowledgeBase,
-    id: &str,
-) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT name FROM knowledge_documents WHERE base_id = $1 AND id = $2";
-    let values = [base.id.as_str().into(), id.into()];
-    let row: Option<NameRow> = db.fetch_one(statement(sql, values)).await?;
-    Ok(row.map(|row| row.name))
-}
-
 /// Has its text read again, also what is being read now, with another limit where one is given; what an address gave is fetched again, unless its text waits for room.
 pub(crate) async fn queue_digitizing(
     db: &impl Executor,

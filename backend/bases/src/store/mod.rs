@@ -7,6 +7,7 @@ mod embedding;
 mod embedding_info;
 mod embedding_steps;
 mod estimates;
+mod evaluations;
 mod history;
 mod listed_bases;
 mod listed_folders;
@@ -14,6 +15,7 @@ mod lists;
 mod pages;
 #[cfg(test)]
 mod plans;
+mod questions;
 mod rewriting;
 mod statistics;
 mod synced_files;
@@ -29,9 +31,9 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
-    estimates::*, history::*, listed_bases::*, listed_folders::*, lists::*, pages::*, rewriting::*,
-    statistics::*, synced_files::*, toc::*, transcripts::*, unknown_usage::*, usage::*,
-    vectorstores::*,
+    estimates::*, evaluations::*, history::*, listed_bases::*, listed_folders::*, lists::*,
+    pages::*, questions::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*,
+    unknown_usage::*, usage::*, vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
@@ -385,6 +387,14 @@ pub(super) async fn delete(
     id: &str,
 ) -> Result<Removed, StoreError> {
     let mut removed = Removed::default();
+    if whole == Whole::Base {
+        let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM knowledge_questions WHERE base_id = $1";
+        removed.question_bytes = db.fetch_count(statement(sql, [id.into()])).await?;
+        let sql = "DELETE FROM knowledge_evaluations WHERE base_id = $1";
+        removed.evaluations = db.execute(statement(sql, [id.into()])).await?;
+        let sql = "DELETE FROM knowledge_questions WHERE base_id = $1";
+        db.execute(statement(sql, [id.into()])).await?;
+    }
     // What is in it first: rows that a foreign key deletes are not told.
     let sql = format!(
         "DELETE FROM knowledge_documents WHERE {} = $1",

@@ -37,6 +37,7 @@ mod bulk;
 mod channels;
 mod conditions;
 mod documents;
+mod evaluations;
 mod list_columns;
 mod list_groups;
 mod lists;
