@@ -1,11 +1,10 @@
 // The contents of a document, its chunks and its history, in tabs.
 
-import { useRef } from "preact/hooks";
-
 import type { Schemas } from "../api";
 import type { DocumentAt } from "../documents/contents";
 import { query, setQuery } from "../router";
 import { lazy } from "../ui/lazy";
+import { Tabs } from "../ui/tabs";
 import { Original } from "./document-original";
 import { TextContent } from "./document-text";
 
@@ -56,37 +55,9 @@ function Panel({ tab, at, of }: { tab: Tab; at: DocumentAt; of: Schemas["Documen
 export function Contents({ at, of }: { at: DocumentAt; of: Schemas["DocumentView"] }) {
   const tabs = tabsOf(of);
   const current = tabs.find((tab) => tab === query.value.get("tab")) ?? firstTab(of);
-  const list = useRef<HTMLDivElement>(null);
-  const press = (event: KeyboardEvent) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const place = { Home: 0, End: tabs.length - 1 }[event.key] ?? (step && (tabs.indexOf(current) + step + tabs.length) % tabs.length);
-    const next = place === undefined ? undefined : tabs[place];
-    if (!next) return;
-    event.preventDefault();
-    setQuery({ tab: next });
-    list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
-  };
   return (
-    <>
-      <div ref={list} class="tabs" role="tablist" aria-label="Contents and history" onKeyDown={press}>
-        {tabs.map((tab) => (
-          <button
-            key={tab}
-            type="button"
-            id={`tab-${tab}`}
-            role="tab"
-            aria-selected={tab === current}
-            aria-controls="tab-panel"
-            tabIndex={tab === current ? 0 : -1}
-            onClick={() => setQuery({ tab })}
-          >
-            {TITLES[tab]}
-          </button>
-        ))}
-      </div>
-      <div id="tab-panel" class="tab-panel" role="tabpanel" aria-labelledby={`tab-${current}`} tabIndex={0}>
-        <Panel tab={current} at={at} of={of} />
-      </div>
-    </>
+    <Tabs label="Contents and history" tabs={tabs} titles={TITLES} current={current} onSet={(tab) => setQuery({ tab })}>
+      <Panel tab={current} at={at} of={of} />
+    </Tabs>
   );
 }
