@@ -10,6 +10,7 @@ export const CHARACTERS = "/p/:partner/characters";
 export const CHARACTER = `${CHARACTERS}/:name`;
 export const KNOWLEDGE = "/p/:partner/knowledge";
 export const BASE = `${KNOWLEDGE}/:name`;
+export const RETRIEVAL = `${BASE}/retrieval`;
 export const DOCUMENT = `${BASE}/documents/:id`;
 export const KEYS = "/p/:partner/keys";
 

@@ -1,6 +1,6 @@
 // The views of the console: their addresses, and who sees them.
 
-import { BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, address } from "./addresses";
+import { BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, RETRIEVAL, address } from "./addresses";
 import { type Schemas, may, sessions } from "./api";
 import { shortId } from "./calls/names";
 import { match } from "./path";
@@ -68,6 +68,13 @@ const DETAILS: Detail[] = [
     within: KNOWLEDGE,
     title: ({ name }) => `Knowledge base ${name}`,
     view: lazy(async () => (await import("./views/base")).KnowledgeBase),
+    scope: "knowledge",
+  },
+  {
+    path: RETRIEVAL,
+    within: KNOWLEDGE,
+    title: ({ name }) => `Retrieval of ${name}`,
+    view: lazy(async () => (await import("./views/base-retrieval")).Retrieval),
     scope: "knowledge",
   },
   {

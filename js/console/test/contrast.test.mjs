@@ -33,8 +33,8 @@ const TEXT = [
   ["on-accent", "accent-fill"],
   ["on-accent", "bad-fill"],
 ];
-/** Borders of fields and the outline of what has the focus. */
-const SHAPES = ["edge", "accent"].flatMap((shape) => GROUNDS.map((ground) => [shape, ground]));
+/** Borders of fields, the outline of what has the focus, and the parts of bars. */
+const SHAPES = ["edge", "accent", "sparse", "bm25"].flatMap((shape) => GROUNDS.map((ground) => [shape, ground]));
 
 for (const [place, theme] of themes.entries()) {
   test(`contrast of the ${["light", "dark"][place]} theme`, () => {

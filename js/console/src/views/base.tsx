@@ -2,13 +2,13 @@
 
 import { useSignal } from "@preact/signals";
 
-import { KNOWLEDGE, address } from "../addresses";
+import { KNOWLEDGE, RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
 import { findBase } from "../knowledge/bases";
 import { Cost } from "../knowledge/figures";
 import { embeddingWords } from "../knowledge/words";
 import { ask } from "../problem";
-import { navigate, query } from "../router";
+import { Link, navigate, query } from "../router";
 import { Back } from "../ui/back";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
@@ -75,11 +75,16 @@ export function KnowledgeBase({ partner, name }: { partner: string; name: string
     <>
       <div class="toolbar">
         <Back to={address(KNOWLEDGE, { partner })}>All knowledge bases</Back>
-        {base && isOpen && (
-          <button type="button" onClick={() => (isDeleting.value = true)}>
-            <Icon name="trash-2" /> Delete the base
-          </button>
-        )}
+        <div class="actions">
+          <Link to={address(RETRIEVAL, { partner, name })} class="back">
+            <Icon name="search" /> Retrieval
+          </Link>
+          {base && isOpen && (
+            <button type="button" onClick={() => (isDeleting.value = true)}>
+              <Icon name="trash-2" /> Delete the base
+            </button>
+          )}
+        </div>
       </div>
       <Shown of={found}>
         {({ budget, base }) => (

@@ -1,0 +1,168 @@
+// Evaluations of the saved questions of a knowledge base: beginning one, and those that are kept.
+
+import { useSignal } from "@preact/signals";
+
+import { RETRIEVAL, address } from "../addresses";
+import { type Schemas, api } from "../api";
+import { evaluationBefore } from "../knowledge/retrieval";
+import { ask } from "../problem";
+import { Link, query, setQuery } from "../router";
+import { Dialog } from "../ui/dialog";
+import { Form } from "../ui/form";
+import { formatNumber } from "../ui/format";
+import { Icon } from "../ui/icon";
+import { usePages } from "../ui/resource";
+import { Empty, More, Shown, Table } from "../ui/states";
+import { Time } from "../ui/time";
+import { EvaluationPage } from "./retrieval-evaluation";
+import { Compared, EvaluationStatus } from "./retrieval-figures";
+import { WeightFields, readWeights } from "./retrieval-form";
+
+type Evaluation = Schemas["EvaluationView"];
+type Props = { partner: string; base: string };
+/** Means over questions. */
+type Figure = "recall" | "ndcg" | "mrr";
+
+function useEvaluations(partner: string, base: string) {
+  return usePages<Evaluation>(
+    async (call, cursor) => {
+      const params = { path: { partner, kb: base }, query: { ...(cursor !== undefined && { cursor }) } };
+      const { evaluations, next_cursor } = await ask(api.GET("/api/rag-evaluations/{partner}/{kb}", { ...call, params }));
+      return { entries: evaluations, next: next_cursor ?? null };
+    },
+    [partner, base],
+    { partner, kinds: ["evaluation"], base },
+  );
+}
+
+function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evaluation | undefined; onBegun: () => void; onClose: () => void }) {
+  const begin = async (fields: FormData) => {
+    // The generated type demands fields that have defaults.
+    const body = { k: Number(fields.get("k")), ...readWeights(fields) } as Schemas["EvaluationBody"];
+    await ask(api.POST("/api/rag-evaluations/{partner}/{kb}", { params: { path: { partner, kb: base } }, body }));
+    onClose();
+    onBegun();
+  };
+  return (
+    <Dialog title="Run an evaluation" onClose={onClose}>
+      <Form action="Run" busy="Starting…" onSend={begin} onCancel={onClose}>
+        <p class="hint">
+          All saved questions are asked in the background. Figures are compared with those of the newest evaluation with the same number of documents.
+        </p>
+        <label>
+          Documents of each ranking that count (k)
+          <input name="k" type="number" min={1} max={50} required defaultValue={last?.k ?? 10} />
+        </label>
+        <details>
+          <summary>Weights</summary>
+          <WeightFields of={{}} />
+        </details>
+      </Form>
+    </Dialog>
+  );
+}
+
+function FigureCell({ of, before, figure }: { of: Evaluation; before: Evaluation | undefined; figure: Figure }) {
+  return (
+    <td class="number">
+      {of.figures ? <Compared now={of.figures[figure]} before={before?.figures?.[figure]} /> : <span class="none">—</span>}
+    </td>
+  );
+}
+
+function List({ partner, base, all }: Props & { all: readonly Evaluation[] }) {
+  const to = (id: string) => address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id });
+  return (
+    <Table label="Evaluations">
+      <thead>
+        <tr>
+          <th scope="col">Begun</th>
+          <th scope="col" class="number">
+            Recall
+          </th>
+          <th scope="col" class="number">
+            nDCG
+          </th>
+          <th scope="col" class="number">
+            MRR
+          </th>
+          <th scope="col" class="number">
+            Questions
+          </th>
+          <th scope="col" class="number">
+            k
+          </th>
+          <th scope="col">State</th>
+        </tr>
+      </thead>
+      <tbody>
+        {all.map((evaluation) => {
+          const before = evaluationBefore(all, evaluation);
+          return (
+            <tr key={evaluation.id}>
+              <th scope="row">
+                <Link to={to(evaluation.id)}>
+                  <Time at={evaluation.created_at} />
+                </Link>
+              </th>
+              {(["recall", "ndcg", "mrr"] as const).map((figure) => (
+                <FigureCell key={figure} of={evaluation} before={before} figure={figure} />
+              ))}
+              <td class="number">{formatNumber(evaluation.questions)}</td>
+              <td class="number">{formatNumber(evaluation.k)}</td>
+              <td>
+                <EvaluationStatus of={evaluation} />
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </Table>
+  );
+}
+
+function All({ partner, base }: Props) {
+  const evaluations = useEvaluations(partner, base);
+  const isBeginning = useSignal(false);
+  const entries = evaluations.data.value?.entries ?? [];
+  const isRunning = entries.some(({ status }) => status === "queued" || status === "running");
+  return (
+    <>
+      <div class="toolbar">
+        <p class="hint">How well the saved questions find the documents that they expect. The newest 20 evaluations are kept.</p>
+        <button type="button" class="primary" aria-disabled={isRunning} onClick={() => !isRunning && (isBeginning.value = true)}>
+          <Icon name="play" /> Run an evaluation
+        </button>
+      </div>
+      <Shown of={evaluations}>
+        {({ entries, next }) =>
+          entries.length === 0 ? (
+            <Empty icon="chart-column" title="No evaluations yet">
+              <p>Save some questions with the documents that answer them. Then run an evaluation before and after each change.</p>
+            </Empty>
+          ) : (
+            <>
+              <List partner={partner} base={base} all={entries} />
+              <More next={next} isLoading={evaluations.isLoading.value} more={evaluations.more} />
+            </>
+          )
+        }
+      </Shown>
+      {isBeginning.value && (
+        <Begin
+          partner={partner}
+          base={base}
+          last={entries[0]}
+          onBegun={() => void evaluations.reload()}
+          onClose={() => (isBeginning.value = false)}
+        />
+      )}
+    </>
+  );
+}
+
+export function Evaluations({ partner, base }: Props) {
+  const id = query.value.get("evaluation");
+  if (id === null) return <All partner={partner} base={base} />;
+  return <EvaluationPage key={id} partner={partner} base={base} id={id} onLeave={() => setQuery({ evaluation: null })} />;
+}
