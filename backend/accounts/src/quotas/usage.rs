@@ -1,5 +1,7 @@
 //! Reports of usage: which days they sum, and how they are written.
 
+use std::vec;
+
 use axum::{
     Json,
     body::Body,
@@ -28,6 +30,8 @@ use crate::{
 
 /// The most days of a usage report.
 const MOST_DAYS: i64 = 366;
+/// The most days of a page of a CSV file with rows for days.
+const DAYS_OF_PAGES: i64 = 31;
 
 /// Which days of usage to sum up, and how.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -186,12 +190,59 @@ pub(super) async fn report(
     })
 }
 
-/// A part of a CSV file that is still to be written.
-enum Rest {
-    /// The rows of a page.
-    Page(Vec<UsageRow>),
-    /// The rows after this group.
-    After(UsageRow),
+/// Rows of a CSV file that are still to be written.
+struct Rest {
+    /// The days that are read now.
+    days: UsageFilter,
+    /// The group whose row was written last, if it is one of these days.
+    after: Option<UsageRow>,
+    /// The days after these.
+    later: vec::IntoIter<UsageFilter>,
+}
+
+impl Rest {
+    /// Splits a filter into ones of fewer days, so that a page needs only their sums. Rows without a day are sums of all days.
+    fn new(filter: &UsageFilter) -> Self {
+        let mut parts = Vec::new();
+        let mut days = filter.clone();
+        if filter.by_day {
+            while days.from.saturating_add(DAYS_OF_PAGES.days()) <= filter.to {
+                let next = days.from.saturating_add(DAYS_OF_PAGES.days());
+                days.to = next.saturating_sub(1.days());
+                parts.push(days.clone());
+                (days.from, days.to) = (next, filter.to);
+            }
+        }
+        parts.push(days.clone());
+        let mut later = parts.into_iter();
+        Self {
+            days: later.next().unwrap_or(days),
+            after: None,
+            later,
+        }
+    }
+
+    /// Reads a page. Returns its text, and what is still to be written.
+    async fn read(
+        mut self,
+        accounts: &Accounts,
+        scope: &UsageScope,
+    ) -> Result<(String, Option<Self>), StoreError> {
+        let after = self.after.as_ref();
+        let mut rows = ledger::usage_page(accounts, scope, &self.days, after).await?;
+        let text = csv_rows(&rows);
+        if rows.len() == MAX_ROWS {
+            self.after = rows.pop();
+            return Ok((text, Some(self)));
+        }
+        let next = self.later.next();
+        let rest = next.map(|days| Self {
+            days,
+            after: None,
+            ..self
+        });
+        Ok((text, rest))
+    }
 }
 
 /// Returns usage as CSV, read and written page by page. The first page is read before the head is sent, so that an outage has a status.
@@ -200,46 +251,23 @@ async fn csv_body(
     scope: UsageScope,
     filter: UsageFilter,
 ) -> Result<Body, StoreError> {
-    let head = csv_head(&filter);
-    let first = ledger::usage_page(&accounts, &scope, &filter, None).await?;
+    let (page, rest) = Rest::new(&filter).read(&accounts, &scope).await?;
+    let first = csv_head(&filter) + &page;
     let store = accounts.store.clone();
-    let pages = stream::try_unfold(Some(Rest::Page(first)), move |rest| {
-        let (accounts, scope, filter) = (accounts.clone(), scope.clone(), filter.clone());
+    let pages = stream::try_unfold(rest, move |rest| {
+        let (accounts, scope) = (accounts.clone(), scope.clone());
         async move {
-            let mut rows = match rest {
-                None => return Ok(None),
-                Some(Rest::Page(rows)) => rows,
-                Some(Rest::After(row)) => {
-                    ledger::usage_page(&accounts, &scope, &filter, Some(&row)).await?
-                }
-            };
-            let text = csv_rows(&rows);
-            let last = if rows.len() < MAX_ROWS {
-                None
-            } else {
-                rows.pop()
-            };
-            Ok::<_, StoreError>(Some((text, last.map(Rest::After))))
+            match rest {
+                None => Ok(None),
+                Some(rest) => rest.read(&accounts, &scope).await.map(Some),
+            }
         }
     });
-    let body = stream::once(async { Ok(head) }).chain(pages);
+    let body = stream::once(async { Ok(first) }).chain(pages);
     Ok(Body::from_stream(body.inspect_err(move |error| {
         store.complain("a CSV file of usage breaks off", error);
     })))
 }
-
-/// Measures of a CSV file, in the order of its columns.
-const CSV_MEASURES: [Measure; 9] = [
-    Measure::Requests,
-    Measure::Tokens,
-    Measure::InputTokens,
-    Measure::CachedTokens,
-    Measure::OutputTokens,
-    Measure::ReasoningTokens,
-    Measure::Characters,
-    Measure::Seconds,
-    Measure::Cost,
-];
 
 fn csv_head(filter: &UsageFilter) -> String {
     let mut csv = Csv::default();
@@ -253,7 +281,7 @@ fn csv_head(filter: &UsageFilter) -> String {
     for name in wanted.flat_map(|(_, names)| names) {
         csv.value(name);
     }
-    for measure in CSV_MEASURES {
+    for measure in Measure::ALL {
         csv.value(measure.as_str());
     }
     csv.end_row();
@@ -273,7 +301,7 @@ fn csv_rows(rows: &[UsageRow]) -> String {
             csv.value(&quota.id);
             csv.text(&quota.name);
         }
-        for measure in CSV_MEASURES {
+        for measure in Measure::ALL {
             match (measure, row.usage.of(measure)) {
                 (Measure::Cost, cost) => csv.value(&Usd(cost)),
                 (_, amount) => csv.value(&amount),
