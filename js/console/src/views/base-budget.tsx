@@ -5,8 +5,8 @@ import { useSignal } from "@preact/signals";
 import { BASE, address } from "../addresses";
 import type { Schemas } from "../api";
 import { PARAMETERS } from "../documents/filter";
-import { type Measure, type Standing, barOf } from "../knowledge/budget";
-import { BudgetBar } from "../knowledge/budget-bar";
+import type { Measure, Standing } from "../knowledge/budget";
+import { LimitCard } from "../knowledge/limit-card";
 import { counted, reasonWords } from "../knowledge/words";
 import { Link } from "../router";
 import { formatNumber, formatUsd } from "../ui/format";
@@ -26,22 +26,11 @@ const MEANINGS: Record<Measure, string> = {
 const formatAmount = (measure: Measure, amount: string | number) => (measure === "dollars" ? formatUsd(amount) : formatNumber(Number(amount)));
 
 function Card({ measure, of }: { measure: Measure; of: Standing & { unknown_events: number } }) {
-  const bar = barOf(of);
-  const amount = (value: string | number) => formatAmount(measure, value);
-  const { limit, consumed, reserved, remaining, unknown_events: unknown } = of;
+  const { unknown_events: unknown } = of;
   return (
-    <div class="panel budget-card">
-      <h3 title={MEANINGS[measure]}>{TITLES[measure]}</h3>
-      <p>
-        <strong>{amount(consumed)}</strong> {limit === null || limit === undefined ? <span class="none">no limit</span> : `of ${amount(limit)}`}
-      </p>
-      {bar && <BudgetBar of={bar} />}
-      <p class="hint">
-        {remaining !== null && remaining !== undefined && <span>{amount(remaining)} left</span>}
-        {Number(reserved) > 0 && <span class="reserved-key">{amount(reserved)} reserved</span>}
-        {unknown > 0 && <span>{counted(unknown, "request")} of unknown usage</span>}
-      </p>
-    </div>
+    <LimitCard title={TITLES[measure]} meaning={MEANINGS[measure]} of={of} format={(amount) => formatAmount(measure, amount)}>
+      {unknown > 0 && <span>{counted(unknown, "request")} of unknown usage</span>}
+    </LimitCard>
   );
 }
 
