@@ -13,6 +13,9 @@ export const BASE = `${KNOWLEDGE}/:name`;
 export const RETRIEVAL = `${BASE}/retrieval`;
 export const DOCUMENT = `${BASE}/documents/:id`;
 export const KEYS = "/p/:partner/keys";
+export const QUOTAS = "/p/:partner/quotas";
+export const QUOTA = `${QUOTAS}/:id`;
+export const USAGE = "/p/:partner/usage";
 
 /** Fills in a pattern and appends a query without empty values. */
 export function address(pattern: string, values: Record<string, string>, query: Record<string, string | null> = {}): string {

@@ -1,14 +1,14 @@
 // The views of the console: their addresses, and who sees them.
 
-import { BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, RETRIEVAL, address } from "./addresses";
+import {
+  BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, QUOTA, QUOTAS, RETRIEVAL, USAGE, address,
+} from "./addresses";
 import { type Schemas, may, sessions } from "./api";
 import { shortId } from "./calls/names";
 import { match } from "./path";
 import type { IconName } from "./ui/icon";
 import { type View, lazy } from "./ui/lazy";
-import { Keys } from "./views/keys";
 import { Overview } from "./views/overview";
-import { Partners } from "./views/partners";
 
 /** Who sees a view. */
 type Audience = { isForAdmins?: boolean; scope?: Schemas["Scope"] };
@@ -58,8 +58,10 @@ const PLACES: Place[] = [
     view: lazy(async () => (await import("./views/webhooks")).Webhooks),
     scope: "webhooks",
   },
-  { path: KEYS, title: "Keys", icon: "key-round", view: Keys, scope: "keys" },
-  { path: "/partners", title: "Partners", icon: "building-2", view: Partners, isForAdmins: true },
+  { path: USAGE, title: "Usage", icon: "chart-column", view: lazy(async () => (await import("./views/usage")).Usage), scope: "keys" },
+  { path: QUOTAS, title: "Quotas", icon: "gauge", view: lazy(async () => (await import("./views/quotas")).Quotas), scope: "keys" },
+  { path: KEYS, title: "Keys", icon: "key-round", view: lazy(async () => (await import("./views/keys")).Keys), scope: "keys" },
+  { path: "/partners", title: "Partners", icon: "building-2", view: lazy(async () => (await import("./views/partners")).Partners), isForAdmins: true },
 ];
 
 const DETAILS: Detail[] = [
@@ -104,6 +106,13 @@ const DETAILS: Detail[] = [
     title: ({ id }) => `Delivery ${shortId(id)}`,
     view: lazy(async () => (await import("./views/delivery")).DeliveryPage),
     scope: "webhooks",
+  },
+  {
+    path: QUOTA,
+    within: QUOTAS,
+    title: ({ id }) => `Quota ${id.slice(0, 8)}`,
+    view: lazy(async () => (await import("./views/quota")).Quota),
+    scope: "keys",
   },
 ];
 

@@ -33,8 +33,9 @@ const TEXT = [
   ["on-accent", "accent-fill"],
   ["on-accent", "bad-fill"],
 ];
-/** Borders of fields, the outline of what has the focus, and the parts of bars. */
-const SHAPES = ["edge", "accent", "sparse", "bm25"].flatMap((shape) => GROUNDS.map((ground) => [shape, ground]));
+const CHART = [1, 2, 3, 4, 5, 6].map((place) => `chart-${place}`);
+/** Borders of fields, the outline of what has the focus, and the parts of bars and charts. */
+const SHAPES = ["edge", "accent", "sparse", "bm25", ...CHART].flatMap((shape) => GROUNDS.map((ground) => [shape, ground]));
 
 for (const [place, theme] of themes.entries()) {
   test(`contrast of the ${["light", "dark"][place]} theme`, () => {

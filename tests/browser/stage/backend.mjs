@@ -91,6 +91,7 @@ export class Backend {
       await backend.#answers().catch((error) => {
         throw new Error(`${error.message}: ${BINARY}\n${backend.program.tail()}`);
       });
+      backend.adminKey = adminKey;
       backend.admin = administration(backend.url, adminKey);
       await createPartner(backend.admin, PARTNER);
       for (const [name, parameters] of Object.entries(CHARACTERS)) {

@@ -2,7 +2,7 @@
 
 export const ICONS = [
   "activity", "arrow-left", "audio-lines", "book-open", "building-2", "chart-column", "check", "chevron-down", "chevron-right", "circle-alert",
-  "clock", "cloud-off", "command", "download", "file-text", "folder", "folder-input", "key-round", "library", "log-out", "menu", "mic", "moon",
+  "clock", "cloud-off", "command", "download", "file-text", "folder", "folder-input", "gauge", "key-round", "library", "log-out", "menu", "mic", "moon",
   "pause", "pencil", "phone", "phone-off", "play", "plus", "refresh-cw", "search", "settings", "sliders-horizontal", "sun", "trash-2", "triangle-alert", "tv",
   "undo-2", "upload", "user-round", "wand-sparkles", "webhook", "x",
 ] as const;

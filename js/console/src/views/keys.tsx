@@ -2,59 +2,18 @@
 
 import { useSignal } from "@preact/signals";
 
-import { type Schemas, api } from "../api";
+import { api } from "../api";
+import { type Key, SCOPE_NAMES, nameOf } from "../keys";
 import { ask, askPage } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { Icon } from "../ui/icon";
-import { showOnce } from "../ui/once-shown";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
-
-type Key = Schemas["KeyView"];
-
-const nameOf = (key: Key) => key.name || key.id.slice(0, 8);
-
-type NewKeyProps = { partner: string; onCreated: () => void; onClose: () => void };
-
-function NewKey({ partner, onCreated, onClose }: NewKeyProps) {
-  const kind = useSignal<"secret" | "publishable">("secret");
-  const create = async (fields: FormData) => {
-    const origins = String(fields.get("allowed_origins") ?? "").split(/\s+/).filter(Boolean);
-    const isPublishable = kind.peek() === "publishable";
-    const body = { name: String(fields.get("name")), kind: kind.peek(), ...(isPublishable && { allowed_origins: origins }) };
-    const created = await ask(api.POST("/api/keys/{partner}", { params: { path: { partner } }, body }));
-    onClose();
-    showOnce(`The key ${nameOf(created)}`, created.api_key);
-    onCreated();
-  };
-  return (
-    <Dialog title="Create a key" onClose={onClose}>
-      <Form action="Create the key" busy="Creating…" onSend={create} onCancel={onClose}>
-        <label>
-          Name
-          <input name="name" maxLength={100} required />
-        </label>
-        <label>
-          Kind
-          <select name="kind" value={kind.value} onChange={(event) => (kind.value = event.currentTarget.value as typeof kind.value)}>
-            <option value="secret">Secret, for servers</option>
-            <option value="publishable">Publishable, for web pages: makes calls only</option>
-          </select>
-        </label>
-        {kind.value === "publishable" && (
-          <label>
-            Origins of the web pages, one a line
-            <textarea name="allowed_origins" rows={3} required placeholder="https://www.example.com" />
-          </label>
-        )}
-      </Form>
-    </Dialog>
-  );
-}
+import { NewKey } from "./key-form";
 
 type RevokeProps = { partner: string; revoked: Key; onRevoked: () => void; onClose: () => void };
 
@@ -78,7 +37,7 @@ function Row({ of, onRevoke }: { of: Key; onRevoke: () => void }) {
     <tr class={of.revoked_at ? "over" : ""}>
       <th scope="row">{of.name || <code>{nameOf(of)}</code>}</th>
       <td>{of.kind}</td>
-      <td>{of.allowed_origins?.join(", ") ?? of.scopes?.join(", ") ?? "everything"}</td>
+      <td>{of.allowed_origins?.join(", ") ?? of.scopes?.map((scope) => SCOPE_NAMES[scope]).join(", ") ?? "everything"}</td>
       <td>
         <Time at={of.created_at} />
       </td>
