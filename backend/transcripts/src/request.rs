@@ -77,9 +77,10 @@ pub(super) struct TranscriptForm {
     boosted_words: Option<Vec<String>>,
 }
 
-/// Makes [`LanguageCode`] of a line for each: its name, its code, and its BCP 47 tag.
+/// Makes [`LanguageCode`] of a line for each: its name, its code, and its BCP 47 tag. The code is a token, since the API document does not see
+/// through what is matched as a literal.
 macro_rules! languages {
-    ($($name:ident = $code:literal, $tag:literal;)+) => {
+    ($($name:ident = $code:tt, $tag:literal;)+) => {
         /// A language that recordings may be in.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         pub(super) enum LanguageCode {
