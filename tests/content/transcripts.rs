@@ -94,7 +94,7 @@ async fn every_format_is_known_by_its_content() {
         assert_eq!(read["status"], "completed", "{name}: {read}");
         assert_eq!(read["text"], "Go forward ten meters.", "{name}");
         assert_eq!(read["audio_duration"], 3, "{name}");
-        assert_eq!(read.as_object().unwrap().len(), 4, "{read}");
+        assert_eq!(read.as_object().unwrap().len(), 6, "{read}");
     }
     is_tidy(&app).await;
     // What the partner may not have is refused before anything is stored.

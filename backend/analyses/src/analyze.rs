@@ -117,8 +117,7 @@ async fn end(
         }
     };
     metrics::counter!("colloquy_analyses_ended_total", "outcome" => code).increment(1);
-    metrics::histogram!("colloquy_analysis_seconds")
-        .record((now - row.created_at) as f64 / 1_000.0);
+    metrics::histogram!("colloquy_analysis_seconds").record((now - row.begun_at) as f64 / 1_000.0);
     Ok(())
 }
 

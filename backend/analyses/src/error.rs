@@ -1,4 +1,4 @@
-//! Why an analysis was not taken.
+//! Why an analysis was not taken, or not tried again.
 
 use std::time::Duration;
 
@@ -48,6 +48,43 @@ impl From<AcceptError> for ApiError {
             AcceptError::Storage(error) => error.into(),
             AcceptError::Ledger(error) => error.into(),
             AcceptError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// 404: the key reaches no such analysis.
+pub(super) fn analysis_not_found() -> ApiError {
+    ApiError::not_found("Analysis")
+}
+
+/// An analysis was not begun again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RetryError {
+    /// The key reaches no such analysis.
+    #[error("Analysis not found")]
+    Unknown,
+    /// The analysis is completed, or has not ended for the first time.
+    #[error("The analysis has not failed; only one that did is tried again")]
+    NotFailed,
+    /// The analysis failed before inputs were kept.
+    #[error("The input is not kept any more; send it again as a new analysis")]
+    NothingKept,
+    /// A new analysis would not be taken either.
+    #[error(transparent)]
+    Refused(#[from] AcceptError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<RetryError> for ApiError {
+    fn from(error: RetryError) -> Self {
+        let message = error.to_string();
+        match error {
+            RetryError::Unknown => analysis_not_found(),
+            RetryError::NotFailed | RetryError::NothingKept => Self::conflict(message),
+            RetryError::Refused(error) => error.into(),
+            RetryError::Store(error) => error.into(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Dialog analysis (`/v2/dialog_analyses`): a conversation comes in, with what is known of its user and what is wanted to be
 //! known, and what it tells is polled for.
 //!
-//! An analysis is stored with its job, so that it survives the process that took it; what was asked goes as soon as it ended, the
-//! result `analyses.kept_hours` later. The models are those of text generation.
+//! An analysis is stored with its job, so that it survives the process that took it. What was asked goes as soon as it is completed; that of one that
+//! failed stays for another attempt, and goes with it, `analyses.kept_hours` after its end. The models are those of text generation.
 //!
 //! - [`request`]: the body, checked field by field
 //! - [`accept`]: the analysis and its job
 //! - [`analyze`]: the job: ask until the answer fits the schemas
+//! - [`retry`]: another attempt at an analysis that failed
 //! - [`question`]: what a model is asked, and how its answer becomes the result
 //! - [`asking`]: one question to a model, and what it costs
 //! - [`profile`]: what a conversation that goes on tells, such as a call
@@ -21,6 +22,7 @@ mod output;
 mod profile;
 mod question;
 mod request;
+mod retry;
 pub mod routes;
 mod stated;
 mod store;

@@ -42,6 +42,23 @@ pub(crate) struct AnalysisView {
     /// Why it is `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Reason>,
+    /// True if `POST ../retry` tries it again, as its input is kept; present when it is `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retryable: Option<bool>,
+    /// When it ended, as ISO 8601 has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub(super) ended_at: Option<String>,
+}
+
+/// A page of analyses.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DialogAnalysisList)]
+pub(crate) struct AnalysisList {
+    /// Newest first, without their outputs.
+    pub(super) data: Vec<AnalysisView>,
+    /// The `cursor` of the next page; null on the last.
+    pub(super) next_cursor: Option<String>,
 }
 
 /// Why an analysis failed.

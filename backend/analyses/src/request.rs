@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use colloquy_base::{invalid::InvalidField, json};
-use colloquy_characters::ProfileField;
+use colloquy_characters::{ProfileField, ProfileType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -28,10 +28,9 @@ pub(super) struct AnalysisBody {
 }
 
 /// A conversation, and what is wanted to be known of it.
-#[derive(ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DialogAnalysisInput)]
-#[expect(dead_code, reason = "only its shape is used, in the API document")]
-struct AnalysisInput {
+pub(crate) struct AnalysisInput {
     /// The conversation, oldest first; at least one message.
     #[schema(min_items = 1)]
     messages: Vec<Message>,
@@ -46,6 +45,7 @@ struct AnalysisInput {
     /// What is wanted to be known of the conversation.
     feedback_schema: BTreeMap<String, FeedbackField>,
     /// What else the model is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
     prompt_extra_text: Option<String>,
 }
 
@@ -128,6 +128,26 @@ pub(super) struct Input {
     pub(super) descriptions: BTreeMap<String, String>,
     pub(super) feedback: BTreeMap<String, FeedbackField>,
     pub(super) extra: Option<String>,
+}
+
+impl From<Input> for AnalysisInput {
+    fn from(input: Input) -> Self {
+        let profile_schema = input.descriptions.into_iter().map(|(name, description)| {
+            let field = ProfileField {
+                r#type: ProfileType::String,
+                description: Some(description).filter(|text| !text.is_empty()),
+            };
+            (name, field)
+        });
+        Self {
+            messages: input.messages,
+            language: input.language,
+            current_profile: input.profile,
+            profile_schema: profile_schema.collect(),
+            feedback_schema: input.feedback,
+            prompt_extra_text: input.extra,
+        }
+    }
 }
 
 /// What is found wrong while a body is looked through.
@@ -406,6 +426,17 @@ mod tests {
         assert_eq!(input.descriptions["name"], "What the user is called");
         assert_eq!(input.feedback["mood"].kind, FeedbackType::Integer);
         assert_eq!(input.extra.as_deref(), Some("Be brief."));
+    }
+
+    #[test]
+    fn what_was_asked_is_shown_as_it_was_sent() {
+        let mut sent = body();
+        let input = Input::parse(sent.to_string().as_bytes()).unwrap();
+        let shown = serde_json::to_value(AnalysisInput::from(input)).unwrap();
+        // Every field of the profile has a place, and descriptions that say nothing are left out.
+        sent["input"]["current_profile"]["age"] = Value::Null;
+        sent["input"]["profile_schema"]["age"] = json!({"type": "string"});
+        assert_eq!(shown, sent["input"]);
     }
 
     #[test]

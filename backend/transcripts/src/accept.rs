@@ -57,7 +57,8 @@ pub(super) async fn check_room(
     Ok(())
 }
 
-fn check_open(transcripts: &Transcripts, open: u64) -> Result<(), AcceptError> {
+/// Checks that a partner with `open` transcripts in progress may have another.
+pub(super) fn check_open(transcripts: &Transcripts, open: u64) -> Result<(), AcceptError> {
     match open >= u64::from(transcripts.config.transcripts.in_progress) {
         true => Err(AcceptError::TooMany),
         false => Ok(()),

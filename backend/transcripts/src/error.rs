@@ -1,4 +1,4 @@
-//! Why a transcript was not taken, or not deleted.
+//! Why a transcript was not taken, not tried again, or not deleted.
 
 use std::time::Duration;
 
@@ -126,6 +126,40 @@ impl From<DeleteError> for ApiError {
             DeleteError::Unknown => transcript_not_found(),
             DeleteError::Open => Self::conflict(message),
             DeleteError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// A transcript was not queued again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RetryError {
+    /// The key reaches no such transcript.
+    #[error("Transcript not found")]
+    Unknown,
+    /// The transcript is completed, or has not ended for the first time.
+    #[error("The transcript has not failed; only one that ended in error is tried again")]
+    NotFailed,
+    /// The recording would fail again, or failed before recordings were kept.
+    #[error(
+        "Nothing is kept of the recording, as the reason of the failure stays; send it again as a new transcript"
+    )]
+    NothingKept,
+    /// A new transcript would not be taken either.
+    #[error(transparent)]
+    Refused(#[from] AcceptError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<RetryError> for ApiError {
+    fn from(error: RetryError) -> Self {
+        let message = error.to_string();
+        match error {
+            RetryError::Unknown => transcript_not_found(),
+            RetryError::NotFailed | RetryError::NothingKept => Self::conflict(message),
+            RetryError::Refused(error) => error.into(),
+            RetryError::Store(error) => error.into(),
         }
     }
 }

@@ -74,6 +74,21 @@ impl jobs::Failure for Failure {
 }
 
 impl Failure {
+    /// Returns true if another attempt may succeed later on, as the reason lies with a service, the quota or the server.
+    pub(super) fn is_retryable(&self) -> bool {
+        match self {
+            Self::NotFetched { .. } | Self::SwitchedOff | Self::Quota(_) | Self::Interrupted => {
+                true
+            }
+            Self::Transcription(error) => error.kind != ProviderErrorKind::Rejected,
+            Self::Refused(_)
+            | Self::NoRecording
+            | Self::Unreadable(_)
+            | Self::Damaged
+            | Self::TooLong(_) => false,
+        }
+    }
+
     /// For the log and the metrics.
     pub(super) fn code(&self) -> &'static str {
         match self {
@@ -135,13 +150,13 @@ mod tests {
             (error(ProviderErrorKind::Cut), u32::MAX, "connection cut"),
         ] {
             let failure = Failure::Transcription(error);
-            assert!(failure.may_pass());
+            assert!(failure.may_pass() && failure.is_retryable());
             assert_eq!(failure.most_attempts(), attempts);
             let told = failure.reason();
             assert!(told.ends_with(&format!(": {reason}")), "{told}");
             assert!(!told.contains("secret"), "{told}");
         }
-        let rejected = error(ProviderErrorKind::Rejected);
-        assert!(!Failure::Transcription(rejected).may_pass());
+        let rejected = Failure::Transcription(error(ProviderErrorKind::Rejected));
+        assert!(!rejected.may_pass() && !rejected.is_retryable());
     }
 }

@@ -1,13 +1,15 @@
 //! Transcripts (`/v2/transcript`): a recording comes in, or the address of one, and what is said in it is polled for.
 //!
-//! A transcript is stored with its job, so that it survives the process that took it; the recording goes as soon as the
-//! transcript ended, the text `transcripts.kept_days` later. The recording is a stranger's: it is streamed to the files of
-//! partners, and decoded by a child of the sandbox a window at a time. What is said in documents of knowledge bases is theirs.
+//! A transcript is stored with its job, so that it survives the process that took it. The recording goes as soon as the transcript is completed, or
+//! failed for a reason that stays; that of one that may be tried again goes with it, `transcripts.kept_days` after its end. The recording is a
+//! stranger's: it is streamed to the files of partners, and decoded by a child of the sandbox a window at a time. What is said in documents of
+//! knowledge bases is theirs.
 //!
 //! - [`request`]: what is asked, field by field
 //! - [`accept`]: the transcript and its job
 //! - [`transcribe`]: the job: get the recording, hear it part by part
 //! - [`hearing`]: the words of one part, and what they cost
+//! - [`retry`]: another attempt at a transcript that failed
 //! - [`text`]: the words of all parts, as the client wants them written
 
 mod accept;
@@ -16,6 +18,7 @@ mod failure;
 mod fetching;
 mod hearing;
 mod request;
+mod retry;
 pub mod routes;
 mod store;
 mod text;
@@ -41,6 +44,8 @@ pub use self::{store::TEXTS, transcribe::Transcribe};
 
 /// How often transcripts that are too old are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
+/// How many recordings of old transcripts a transaction gives up.
+const RECORDINGS_AT_ONCE: i64 = 100;
 
 /// The state of this capability in a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -102,16 +107,37 @@ where
     }
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {
+        let transcripts = Transcripts::from_ref(state);
+        let work = move |_: Base| {
+            let transcripts = transcripts.clone();
+            async move {
+                give_up_recordings(&transcripts).await?;
+                purge(&transcripts).await.map(|_| ())
+            }
+        };
         state
             .as_ref()
-            .repeat("removing old transcripts", PURGE_EVERY, |base| async move {
-                purge(&base).await.map(|_| ())
-            });
+            .repeat("removing old transcripts", PURGE_EVERY, work);
         Ok(())
     }
 }
 
-/// Removes the transcripts that ended too long ago, releases their bytes, and returns how many there were.
+/// Gives up the recordings of failed transcripts that ended too long ago.
+///
+/// # Errors
+/// The database's failure. Batches before it are done.
+pub async fn give_up_recordings(transcripts: &Transcripts) -> Result<(), StoreError> {
+    let kept_since = kept_since(transcripts);
+    loop {
+        let transaction = transcripts.store.begin_patient().await?;
+        let taken = store::take_recordings(&transaction, kept_since, RECORDINGS_AT_ONCE).await?;
+        let Some(taken) = taken else { return Ok(()) };
+        transcripts.blobs.doom(&transaction, &taken).await?;
+        transaction.commit().await?;
+    }
+}
+
+/// Removes the transcripts that ended too long ago and have no recording any more, releases their bytes, and returns how many there were.
 ///
 /// # Errors
 /// The database's failure. Batches before it are done.
@@ -119,19 +145,25 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
     store::purge(&base.store, kept_since(base)).await
 }
 
-/// Deletes a transcript that has ended and releases its bytes. Its recording went when it ended; records of its usage stay.
-async fn delete(base: &Base, tenant: &Tenant, id: &str) -> Result<(), DeleteError> {
-    match store::is_ended(base.store.db(), tenant, id).await? {
-        None => return Err(DeleteError::Unknown),
-        Some(false) => return Err(DeleteError::Open),
-        // No transcript that has ended begins again.
-        Some(true) => {}
-    }
-    let transaction = base.store.begin().await?;
+/// Deletes a transcript that has ended with the recording that it kept, and releases its bytes; records of its usage stay. Without a tenant, of any
+/// partner.
+async fn delete(
+    transcripts: &Transcripts,
+    tenant: Option<&Tenant>,
+    id: &str,
+) -> Result<(), DeleteError> {
+    let found = store::standing(transcripts.store.db(), tenant, None, id, i64::MIN).await?;
+    let tenant = &found.ok_or(DeleteError::Unknown)?.tenant();
+    let transaction = transcripts.store.begin().await?;
     share_partner(&transaction, tenant).await?;
-    let deleted = store::delete(&transaction, tenant, id).await?;
-    let bytes = deleted.ok_or(DeleteError::Unknown)?;
-    storage::release(&transaction, tenant.partner().as_str(), Sum::Texts, bytes).await?;
+    let Some(deleted) = store::delete(&transaction, tenant, id).await? else {
+        let found = store::standing(&transaction, Some(tenant), None, id, i64::MIN).await?;
+        return Err(found.map_or(DeleteError::Unknown, |_| DeleteError::Open));
+    };
+    let recording = deleted.blob_key.as_slice();
+    transcripts.blobs.doom(&transaction, recording).await?;
+    let partner = tenant.partner().as_str();
+    storage::release(&transaction, partner, Sum::Texts, deleted.bytes).await?;
     transaction.commit().await?;
     Ok(())
 }

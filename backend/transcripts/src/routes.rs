@@ -1,9 +1,9 @@
-//! `/v2/transcript`: having a recording written down, reading what was said, deleting it.
+//! `/v2/transcript`: having a recording written down, reading what was said, trying again, deleting it.
 
 use axum::{
     Json,
     extract::{FromRef, Request, State},
-    http::{StatusCode, request::Parts},
+    http::{HeaderMap, StatusCode, request::Parts},
 };
 use colloquy_accounts::{
     Accounts, Scope, Tenant,
@@ -11,15 +11,17 @@ use colloquy_accounts::{
 };
 use colloquy_base::{invalid::InvalidField, json};
 use colloquy_http::{
-    ApiError,
+    ApiError, ApiQuery, Listing, PageQuery,
     extract::{ApiPath, body_up_to, id_in_path, is_json},
     form::Form,
+    separated,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_store::stored;
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     accept, delete,
@@ -28,7 +30,8 @@ use super::{
     request::{
         AUDIO, BOOSTED, MAX_BOOSTED, Options, Source, TranscriptBody, TranscriptForm, Upload, Wrong,
     },
-    store,
+    retry,
+    store::{self, TranscriptFilter},
 };
 use crate::Transcripts;
 
@@ -38,8 +41,9 @@ where
     Transcripts: FromRef<S>,
 {
     DescribedRouter::new()
-        .routes(routes!(create_transcript))
+        .routes(routes!(create_transcript, list_transcripts))
         .routes(routes!(read_transcript, delete_transcript))
+        .routes(routes!(retry_transcript))
 }
 
 /// The largest JSON body, and the largest text of all fields of a form, in bytes.
@@ -86,6 +90,26 @@ pub(crate) struct TranscriptView {
     /// Why there is no text, when the status is `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
+    /// True if `POST ../retry` tries it again, as its recording or address is kept; present when the status is `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retryable: Option<bool>,
+    /// When it was created; RFC 3339. Absent in the answer that created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub(super) created_at: Option<String>,
+    /// When it ended; RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub(super) ended_at: Option<String>,
+}
+
+/// A page of transcripts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TranscriptList {
+    /// Newest first, without their texts.
+    data: Vec<TranscriptView>,
+    /// The `cursor` of the next page; null on the last.
+    next_cursor: Option<String>,
 }
 
 impl TranscriptView {
@@ -98,21 +122,30 @@ impl TranscriptView {
             audio_duration: None,
             language_code: None,
             error: None,
+            retryable: None,
+            created_at: None,
+            ended_at: None,
         }
     }
 }
 
 /// Whoever asks. The key is that of a quota for transcripts, or an API key with the scope `transcripts`.
-async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenant), ApiError> {
-    let payer = Payer::of_request(
+async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<Payer, ApiError> {
+    Payer::of_request(
         parts,
         transcripts,
         QuotaKind::Transcript,
         Scope::Transcripts,
-    );
-    let payer = payer.await?;
-    let tenant = payer.tenant(None)?;
-    Ok((payer, tenant))
+    )
+    .await
+}
+
+/// The partner whose work a request of an administrator is about.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PartnerQuery {
+    /// The partner that the transcript is for; administrator keys have to name one.
+    partner: Option<String>,
 }
 
 /// Has a recording written down: the one at `audio_url`, or the file `audio`. It is done in the background: read the transcript until
@@ -121,10 +154,11 @@ async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenan
 /// What a recording is, its content says, whatever it is called. All fields that are wrong are told at once. A recording from an
 /// address has to be public; it may be as large as one that is uploaded.
 ///
-/// A transcript counts in the partner's storage until it is deleted: 1 KiB, its options, `audio_url` until it ends, and then its text, which
-/// is kept beyond the limit, too.
+/// A transcript counts in the partner's storage until it is deleted: 1 KiB, its options, `audio_url` while that is kept, and its text, which is
+/// stored beyond the limit, too.
 #[utoipa::path(
     post, path = "/v2/transcript", tag = "transcripts",
+    params(PartnerQuery),
     request_body(
         content(
             (TranscriptBody = "application/json"),
@@ -151,10 +185,13 @@ async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenan
 )]
 pub(crate) async fn create_transcript(
     State(transcripts): State<Transcripts>,
+    query: Result<ApiQuery<PartnerQuery>, ApiError>,
     request: Request,
 ) -> Result<Json<TranscriptView>, ApiError> {
     let (parts, body) = request.into_parts();
-    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    let payer = payer(&parts, &transcripts).await?;
+    let ApiQuery(PartnerQuery { partner }) = query?;
+    let tenant = payer.tenant(partner.as_deref())?;
     accept::check_room(&transcripts, &payer, &tenant).await?;
     let request = Request::from_parts(parts, body);
     let mut upload = None;
@@ -269,6 +306,66 @@ fn value_of(field: &str, text: String) -> Value {
     }
 }
 
+/// Which transcripts to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TranscriptQuery {
+    /// Only transcripts of these statuses, separated by commas: `queued`, `processing`, `completed`, `error`.
+    #[param(example = "queued,processing")]
+    status: Option<String>,
+    /// Only transcripts created at this time or later; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_from: Option<Timestamp>,
+    /// Only transcripts created before this time; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_before: Option<Timestamp>,
+    /// Only transcripts of this partner; administrator keys reach those of all.
+    partner: Option<String>,
+}
+
+/// Lists transcripts without their texts, newest first: those of the key's partner, for the key of a quota those that it asked for.
+#[utoipa::path(
+    get, path = "/v2/transcript", tag = "transcripts",
+    params(TranscriptQuery, PageQuery),
+    responses(
+        (status = 200, body = TranscriptList),
+        (status = 401, description = "`{error}`"),
+        (status = 403, description = "`{error}`: the key is not for transcripts, or the partner is another"),
+        (status = 422, description = "`{message, errors: {parameter: [text]}}`"),
+        (status = 429, description = "`{error}`: the key asks too often"),
+    ),
+)]
+pub(crate) async fn list_transcripts(
+    State(transcripts): State<Transcripts>,
+    listing: Result<Listing<TranscriptQuery>, ApiError>,
+    parts: Parts,
+) -> Result<(HeaderMap, Json<TranscriptList>), ApiError> {
+    let payer = payer(&parts, &transcripts).await?;
+    let Listing { filter, page } = listing?;
+    let tenant = payer.reach(filter.partner.as_deref())?;
+    let statuses = separated(
+        "status",
+        filter.status.as_deref(),
+        "statuses of transcripts",
+    )?;
+    let filter = TranscriptFilter {
+        tenant: tenant.as_ref(),
+        quota: payer.quota().map(|quota| quota.id.as_str()),
+        statuses: &statuses,
+        created_from: filter.created_from.map(Timestamp::as_millisecond),
+        created_before: filter.created_before.map(Timestamp::as_millisecond),
+        kept_since: kept_since(&transcripts),
+    };
+    let rows = store::list(transcripts.store.db(), &filter, &page.slice()).await?;
+    let listed = page.of(rows, |row| row.id.clone());
+    let data = listed.entries.into_iter().map(store::view);
+    let list = TranscriptList {
+        data: data.collect::<Result<_, _>>()?,
+        next_cursor: listed.next_cursor,
+    };
+    Ok((listed.links, Json(list)))
+}
+
 /// Reads a transcript. Once it ended, it is kept for 30 days, unless that is configured otherwise or it is deleted.
 #[utoipa::path(
     get, path = "/v2/transcript/{id}", tag = "transcripts",
@@ -286,13 +383,13 @@ pub(crate) async fn read_transcript(
     path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<Json<TranscriptView>, ApiError> {
-    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    let payer = payer(&parts, &transcripts).await?;
+    let tenant = payer.reach(None)?;
     let quota = payer.quota().map(|quota| quota.id.as_str());
-    let ApiPath(id) = path?;
-    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
+    let id = id_of(path)?;
     let found = store::find(
         transcripts.store.db(),
-        &tenant,
+        tenant.as_ref(),
         quota,
         &id,
         kept_since(&transcripts),
@@ -300,8 +397,49 @@ pub(crate) async fn read_transcript(
     found.await?.map(Json).ok_or_else(transcript_not_found)
 }
 
-/// Deletes a transcript that is `completed` or ended in `error`, and releases its bytes in the partner's storage. The key is an API key with
-/// the scope `transcripts`, not that of a quota. Usage stays as it is.
+/// The id in a path.
+fn id_of(path: Result<ApiPath<String>, ApiError>) -> Result<String, ApiError> {
+    let ApiPath(id) = path?;
+    id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)
+}
+
+/// Tries a transcript again that ended in `error`, without the recording being sent again. The recording, or its address, is kept as long as the
+/// transcript if the reason may pass: the transcription service failed, the quota was exhausted, transcripts were switched off, the server was
+/// interrupted. What was heard before the failure is not heard, or paid for, again; for the rest, the quota pays that paid before.
+///
+/// Idempotent: while the transcript is open after a retry, another one changes nothing.
+#[utoipa::path(
+    post, path = "/v2/transcript/{id}/retry", tag = "transcripts",
+    params(("id" = String, Path, description = "The UUID of the transcript")),
+    responses(
+        (status = 200, body = TranscriptView, description = "The transcript is `queued` again"),
+        (status = 401, description = "`{error}`"),
+        (status = 403, description = "`{error}`: the key is not for transcripts, or they are switched off for its partner"),
+        (status = 404, description = "`{error}`: also for the key of a quota that did not ask for it"),
+        (status = 409, description = "`{error}`: the transcript has not failed, or nothing is kept of its recording"),
+        (
+            status = 429,
+            description = "`{error}`: the key asks too often, its partner has too many transcripts in progress, or the quota is exhausted",
+        ),
+    ),
+)]
+pub(crate) async fn retry_transcript(
+    State(transcripts): State<Transcripts>,
+    path: Result<ApiPath<String>, ApiError>,
+    parts: Parts,
+) -> Result<Json<TranscriptView>, ApiError> {
+    let payer = payer(&parts, &transcripts).await?;
+    let tenant = payer.reach(None)?;
+    let quota = payer.quota().map(|quota| quota.id.as_str());
+    let id = id_of(path)?;
+    retry::retry(&transcripts, tenant.as_ref(), quota, &id).await?;
+    let since = kept_since(&transcripts);
+    let found = store::find(transcripts.store.db(), tenant.as_ref(), quota, &id, since);
+    found.await?.map(Json).ok_or_else(transcript_not_found)
+}
+
+/// Deletes a transcript that is `completed` or ended in `error`, with the recording if that is kept, and releases their bytes in the partner's
+/// storage. The key is an API key with the scope `transcripts`, not that of a quota. Usage stays as it is.
 #[utoipa::path(
     delete, path = "/v2/transcript/{id}", tag = "transcripts",
     params(("id" = String, Path, description = "The UUID of the transcript")),
@@ -319,13 +457,12 @@ pub(crate) async fn delete_transcript(
     path: Result<ApiPath<String>, ApiError>,
     parts: Parts,
 ) -> Result<StatusCode, ApiError> {
-    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    let payer = payer(&parts, &transcripts).await?;
     if payer.quota().is_some() {
         let message = "The key of a quota deletes no transcripts; use a secret key of the partner";
         return Err(ApiError::forbidden(message));
     }
-    let ApiPath(id) = path?;
-    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
-    delete(&transcripts, &tenant, &id).await?;
+    let tenant = payer.reach(None)?;
+    delete(&transcripts, tenant.as_ref(), &id_of(path)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,8 +2,11 @@
 
 use colloquy_accounts::{Tenant, storage};
 use colloquy_audio::media::Container;
+use colloquy_base::clock::rfc3339;
 use colloquy_blobs::{BlobKey, Written};
-use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
+use colloquy_store::{
+    Executor, Order, Slice, Store, StoreError, Transaction, Value, placeholders, statement,
+};
 
 use super::{
     request::{Options, Source},
@@ -12,13 +15,17 @@ use super::{
 
 /// The bytes that a transcript counts beside its texts: its row with the short columns and the indexes.
 const ROW_BYTES: usize = 1_024;
-/// The bytes of a transcript, in SQL. Its audio URL counts until the transcript ends, its text or error from then on.
+/// The bytes of a transcript, in SQL. Its audio URL counts while it is stored, its text or error once it has ended, and the words of its parts if
+/// it failed and keeps them.
 const BYTES: &str = "1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) \
-     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0)";
+     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0) + part_bytes";
 
 /// The query of the bytes of each transcript of the partner `$1`, for `storage::recount_texts`.
 pub const TEXTS: &str = "SELECT 1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) \
-     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0) AS bytes FROM transcripts WHERE partner = $1";
+     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0) + part_bytes AS bytes FROM transcripts WHERE partner = $1";
+
+/// True for a transcript that failed and keeps its recording or the address of one.
+const RETRYABLE: &str = "CAST(CASE WHEN status = 'error' AND (blob_key IS NOT NULL OR audio_url IS NOT NULL) THEN 1 ELSE 0 END AS BIGINT)";
 
 /// A transcript to store.
 pub(super) struct NewTranscript<'a> {
@@ -44,7 +51,8 @@ pub(super) struct OpenRow {
     pub(super) window_sample: i64,
     /// The language that was detected.
     pub(super) language: Option<String>,
-    pub(super) created_at: i64,
+    /// When it was created, or queued again after it had failed.
+    pub(super) begun_at: i64,
 }
 
 /// The recording of a transcript.
@@ -92,15 +100,25 @@ pub(super) struct Part {
     pub(super) words: Option<String>,
 }
 
-/// A transcript as its client reads it.
+/// A transcript as its client reads it. Those of lists have no text.
 #[derive(Debug, sqlx::FromRow)]
-struct Row {
-    id: String,
+pub(super) struct Row {
+    pub(super) id: String,
     status: String,
     language: Option<String>,
     text: Option<String>,
     audio_seconds: Option<i64>,
     error: Option<String>,
+    retryable: i64,
+    created_at: i64,
+    ended_at: Option<i64>,
+}
+
+/// The columns of [`Row`] without the text.
+fn columns() -> String {
+    format!(
+        "id, status, language, audio_seconds, error, {RETRYABLE} AS retryable, created_at, ended_at"
+    )
 }
 
 /// Returns how many bytes the transcript counts.
@@ -140,20 +158,23 @@ pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u6
         .await
 }
 
-/// A transcript of a partner, or of one of its quotas, unless it ended at `kept_since` or before.
+/// A transcript that the caller reaches, unless it ended at `kept_since` or before: one of the partner and the quota, where there are such.
 pub(super) async fn find(
     db: &impl Executor,
-    tenant: &Tenant,
+    tenant: Option<&Tenant>,
     quota: Option<&str>,
     id: &str,
     kept_since: i64,
 ) -> Result<Option<TranscriptView>, StoreError> {
-    let sql = "SELECT id, status, language, text, audio_seconds, error FROM transcripts \
-               WHERE id = $1 AND partner = $2 AND (ended_at IS NULL OR ended_at > $3) \
-               AND (CAST($4 AS TEXT) IS NULL OR quota = $4)";
+    let columns = columns();
+    let sql = format!(
+        "SELECT {columns}, text FROM transcripts \
+         WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR partner = $2) AND (ended_at IS NULL OR ended_at > $3) \
+         AND (CAST($4 AS TEXT) IS NULL OR quota = $4)"
+    );
     let values = [
         id.into(),
-        tenant.partner().as_str().into(),
+        tenant.map(|tenant| tenant.partner().as_str()).into(),
         kept_since.into(),
         quota.into(),
     ];
@@ -161,22 +182,75 @@ pub(super) async fn find(
     row.map(view).transpose()
 }
 
-fn view(row: Row) -> Result<TranscriptView, StoreError> {
+/// Which transcripts to list.
+#[derive(Debug)]
+pub(super) struct TranscriptFilter<'a> {
+    /// Those of this partner.
+    pub(super) tenant: Option<&'a Tenant>,
+    /// Those that this quota pays for.
+    pub(super) quota: Option<&'a str>,
+    /// Those of these statuses; of all if there is none.
+    pub(super) statuses: &'a [TranscriptStatus],
+    /// Those created at this time or later, in milliseconds since 1970.
+    pub(super) created_from: Option<i64>,
+    /// Those created before this time.
+    pub(super) created_before: Option<i64>,
+    /// Those that have not ended, or after this time.
+    pub(super) kept_since: i64,
+}
+
+/// A part of the transcripts, without their texts, newest first: ids sort by their time.
+pub(super) async fn list(
+    db: &impl Executor,
+    filter: &TranscriptFilter<'_>,
+    slice: &Slice,
+) -> Result<Vec<Row>, StoreError> {
+    let columns = columns();
+    let mut sql = format!(
+        "SELECT {columns}, CAST(NULL AS TEXT) AS text FROM transcripts WHERE (ended_at IS NULL OR ended_at > $1)"
+    );
+    let mut values: Vec<Value> = vec![filter.kept_since.into()];
+    let partner = filter.tenant.map(|tenant| tenant.partner().as_str());
+    let conditions: [(&str, Option<Value>); 4] = [
+        ("partner =", partner.map(Into::into)),
+        ("quota =", filter.quota.map(Into::into)),
+        ("created_at >=", filter.created_from.map(Into::into)),
+        ("created_at <", filter.created_before.map(Into::into)),
+    ];
+    for (condition, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ${}", values.len()));
+        }
+    }
+    if !filter.statuses.is_empty() {
+        let statuses = filter.statuses.iter().map(|status| status.as_str());
+        let statuses = placeholders(&mut values, statuses);
+        sql.push_str(&format!(" AND status IN ({statuses})"));
+    }
+    slice.complete(&mut sql, &mut values, "id", Order::Descending);
+    db.fetch_all(statement(sql, values)).await
+}
+
+pub(super) fn view(row: Row) -> Result<TranscriptView, StoreError> {
     let status = TranscriptStatus::try_from(row.status)?;
     let is_completed = status == TranscriptStatus::Completed;
     Ok(TranscriptView {
         text: row.text.filter(|_| is_completed),
         audio_duration: row.audio_seconds.filter(|_| is_completed),
         language_code: row.language.filter(|_| is_completed),
+        retryable: row.error.as_ref().map(|_| row.retryable == 1),
         error: row.error,
+        created_at: Some(rfc3339(row.created_at)),
+        ended_at: row.ended_at.map(rfc3339),
         ..TranscriptView::new(&row.id, status)
     })
 }
 
 /// A transcript that is still to be worked on.
 pub(super) async fn load_open(db: &impl Executor, id: &str) -> Result<Option<OpenRow>, StoreError> {
-    let sql = "SELECT id, partner, quota, options, audio_url, blob_key, blob_bytes, container, window_sample, language, created_at \
-               FROM transcripts WHERE id = $1 AND ended_at IS NULL";
+    let sql = "SELECT id, partner, quota, options, audio_url, blob_key, blob_bytes, container, window_sample, language, \
+               COALESCE(retried_at, created_at) AS begun_at FROM transcripts WHERE id = $1 AND ended_at IS NULL";
     db.fetch_one(statement(sql, [id.into()])).await
 }
 
@@ -274,8 +348,15 @@ pub(super) async fn remove_part(
 
 /// How a transcript ended.
 pub(super) enum End<'a> {
-    Text { text: &'a str, audio_seconds: i64 },
-    Error(&'a str),
+    Text {
+        text: &'a str,
+        audio_seconds: i64,
+    },
+    /// The recording, or its address, and the words of its parts are kept if it may be tried again.
+    Error {
+        reason: &'a str,
+        is_kept: bool,
+    },
 }
 
 /// Recording and bytes that a transcript releases when it ends.
@@ -283,11 +364,11 @@ pub(super) enum End<'a> {
 pub(super) struct Ended {
     /// Its recording.
     pub(super) recording: Option<BlobKey>,
-    /// The bytes of its audio URL without those of its text or error, which count in its place: negative where these are more.
+    /// The bytes that do not count any more without those that count in their place: negative where these are more.
     pub(super) released_bytes: i64,
 }
 
-/// Ends a transcript. What it was made of is not needed any more, so it does not stay. Releases nothing if the transcript has ended before.
+/// Ends a transcript. What it was made of does not stay, unless it may be tried again. Releases nothing if the transcript has ended before.
 pub(super) async fn end(
     db: &Transaction,
     id: &str,
@@ -302,20 +383,30 @@ pub(super) async fn end(
     let sql = "SELECT blob_key, CAST(COALESCE(octet_length(audio_url), 0) AS BIGINT) AS url_bytes \
                FROM transcripts WHERE id = $1 AND ended_at IS NULL";
     let row: Option<Open> = db.fetch_one(statement(sql, [id.into()])).await?;
-    let (status, text, seconds, error) = match end {
+    let (status, text, seconds, error, is_kept) = match end {
         End::Text {
             text,
             audio_seconds,
-        } => (
-            TranscriptStatus::Completed,
-            Some(text),
-            Some(audio_seconds),
-            None,
-        ),
-        End::Error(reason) => (TranscriptStatus::Error, None, None, Some(reason)),
+        } => {
+            let status = TranscriptStatus::Completed;
+            (status, Some(text), Some(audio_seconds), None, false)
+        }
+        End::Error { reason, is_kept } => {
+            (TranscriptStatus::Error, None, None, Some(reason), is_kept)
+        }
     };
-    let sql = "UPDATE transcripts SET status = $2, text = $3, audio_seconds = $4, error = $5, ended_at = $6, \
-               audio_url = NULL, blob_key = NULL, blob_bytes = NULL WHERE id = $1 AND ended_at IS NULL";
+    let part_bytes = match is_kept {
+        true => part_bytes(db, id).await?,
+        false => 0,
+    };
+    let source = match is_kept {
+        true => "",
+        false => ", audio_url = NULL, blob_key = NULL, blob_bytes = NULL",
+    };
+    let sql = format!(
+        "UPDATE transcripts SET status = $2, text = $3, audio_seconds = $4, error = $5, ended_at = $6, part_bytes = $7{source} \
+         WHERE id = $1 AND ended_at IS NULL"
+    );
     let values = [
         id.into(),
         status.as_str().into(),
@@ -323,55 +414,158 @@ pub(super) async fn end(
         seconds.into(),
         error.into(),
         now.into(),
+        part_bytes.into(),
     ];
     let ended = db.execute(statement(sql, values)).await?;
-    let sql = "DELETE FROM transcript_parts WHERE transcript_id = $1";
-    db.execute(statement(sql, [id.into()])).await?;
     let Some(row) = row.filter(|_| ended == 1) else {
         return Ok(Ended::default());
     };
-    let kept = text.or(error).map_or(0, str::len) as u64;
+    let added = storage::counted(text.or(error).map_or(0, str::len) as u64);
+    if is_kept {
+        return Ok(Ended {
+            recording: None,
+            released_bytes: -(added + part_bytes),
+        });
+    }
+    let sql = "DELETE FROM transcript_parts WHERE transcript_id = $1";
+    db.execute(statement(sql, [id.into()])).await?;
     Ok(Ended {
         recording: row.blob_key,
-        released_bytes: row.url_bytes - storage::counted(kept),
+        released_bytes: row.url_bytes - added,
     })
 }
 
-/// Returns true if a transcript of a partner has ended, `None` if there is none.
-pub(super) async fn is_ended(
-    db: &impl Executor,
-    tenant: &Tenant,
-    id: &str,
-) -> Result<Option<bool>, StoreError> {
-    let sql = "SELECT CAST(CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END AS BIGINT) FROM transcripts WHERE id = $1 AND partner = $2";
-    let values = [id.into(), tenant.partner().as_str().into()];
-    let ended: Option<i64> = db.fetch_scalar(statement(sql, values)).await?;
-    Ok(ended.map(|ended| ended == 1))
+/// Returns the bytes of the words of all parts.
+async fn part_bytes(db: &Transaction, id: &str) -> Result<i64, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(octet_length(words)), 0) AS BIGINT) FROM transcript_parts WHERE transcript_id = $1";
+    let bytes: Option<i64> = db.fetch_scalar(statement(sql, [id.into()])).await?;
+    Ok(bytes.unwrap_or_default())
 }
 
-/// Deletes a transcript that has ended, and returns how many bytes it counted; `None` if there is no such transcript any more.
+/// A transcript that is to be changed from outside of its job.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Standing {
+    partner: String,
+    pub(super) quota: Option<String>,
+    status: String,
+    retryable: i64,
+    retried_at: Option<i64>,
+    /// The bytes that do not count any more while it is open.
+    pub(super) failed_bytes: i64,
+}
+
+impl Standing {
+    pub(super) fn tenant(&self) -> Tenant {
+        Tenant::of_row(&self.partner)
+    }
+
+    pub(super) fn status(&self) -> Result<TranscriptStatus, StoreError> {
+        Ok(TranscriptStatus::try_from(self.status.clone())?)
+    }
+
+    /// Returns true if it failed and keeps what another attempt needs.
+    pub(super) fn is_retryable(&self) -> bool {
+        self.retryable == 1
+    }
+
+    /// Returns true if it was queued again.
+    pub(super) fn is_retried(&self) -> bool {
+        self.retried_at.is_some()
+    }
+}
+
+/// Where a transcript stands that the caller reaches, as of [`find`].
+pub(super) async fn standing(
+    db: &impl Executor,
+    tenant: Option<&Tenant>,
+    quota: Option<&str>,
+    id: &str,
+    kept_since: i64,
+) -> Result<Option<Standing>, StoreError> {
+    let sql = format!(
+        "SELECT partner, quota, status, {RETRYABLE} AS retryable, retried_at, \
+         CAST(COALESCE(octet_length(error), 0) + part_bytes AS BIGINT) AS failed_bytes FROM transcripts \
+         WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR partner = $2) AND (ended_at IS NULL OR ended_at > $3) \
+         AND (CAST($4 AS TEXT) IS NULL OR quota = $4)"
+    );
+    let values = [
+        id.into(),
+        tenant.map(|tenant| tenant.partner().as_str()).into(),
+        kept_since.into(),
+        quota.into(),
+    ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// Queues a transcript again that failed. Returns false if it is gone, or keeps nothing any more.
+pub(super) async fn queue_again(
+    db: &Transaction,
+    id: &str,
+    kept_since: i64,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE transcripts SET status = 'queued', error = NULL, ended_at = NULL, part_bytes = 0, retried_at = $3 \
+               WHERE id = $1 AND status = 'error' AND ended_at > $2 AND (blob_key IS NOT NULL OR audio_url IS NOT NULL)";
+    let values = [id.into(), kept_since.into(), now.into()];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// What a deleted transcript releases.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Deleted {
+    /// The bytes that it counted.
+    pub(super) bytes: i64,
+    /// Its recording, if it failed and kept that.
+    pub(super) blob_key: Option<BlobKey>,
+}
+
+/// Deletes a transcript that has ended; `None` if there is no such transcript any more.
 pub(super) async fn delete(
     db: &Transaction,
     tenant: &Tenant,
     id: &str,
-) -> Result<Option<i64>, StoreError> {
-    #[derive(sqlx::FromRow)]
-    struct Deleted {
-        bytes: i64,
-    }
+) -> Result<Option<Deleted>, StoreError> {
     let sql = format!(
         "DELETE FROM transcripts WHERE id = $1 AND partner = $2 AND ended_at IS NOT NULL \
-         RETURNING CAST({BYTES} AS BIGINT) AS bytes"
+         RETURNING CAST({BYTES} AS BIGINT) AS bytes, blob_key"
     );
     let values = [id.into(), tenant.partner().as_str().into()];
-    let deleted: Option<Deleted> = db.fetch_one(statement(sql, values)).await?;
-    Ok(deleted.map(|deleted| deleted.bytes))
+    db.fetch_one(statement(sql, values)).await
 }
 
-/// Deletes the transcripts that ended at `kept_since` or before, and releases their bytes.
+/// Takes the recordings of transcripts away that ended at `kept_since` or before, up to `most`. Returns those to be given up, `None` if none is left.
+pub(super) async fn take_recordings(
+    db: &Transaction,
+    kept_since: i64,
+    most: i64,
+) -> Result<Option<Vec<BlobKey>>, StoreError> {
+    #[derive(sqlx::FromRow)]
+    struct Kept {
+        id: String,
+        blob_key: BlobKey,
+    }
+    let sql = "SELECT id, blob_key FROM transcripts WHERE ended_at <= $1 AND blob_key IS NOT NULL ORDER BY ended_at LIMIT $2";
+    let found = statement(sql, [kept_since.into(), most.into()]);
+    let found: Vec<Kept> = db.fetch_all(found).await?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut taken = Vec::new();
+    for Kept { id, blob_key } in found {
+        // Another node may have taken it meanwhile.
+        let sql = "UPDATE transcripts SET blob_key = NULL, blob_bytes = NULL WHERE id = $1 AND ended_at <= $2 AND blob_key IS NOT NULL";
+        let values = [id.into(), kept_since.into()];
+        if db.execute(statement(sql, values)).await? == 1 {
+            taken.push(blob_key);
+        }
+    }
+    Ok(Some(taken))
+}
+
+/// Deletes the transcripts that ended at `kept_since` or before and have no recording, and releases their bytes.
 pub(super) async fn purge(store: &Store, kept_since: i64) -> Result<u64, StoreError> {
     let sql = format!(
-        "DELETE FROM transcripts WHERE id IN (SELECT id FROM transcripts WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+        "DELETE FROM transcripts WHERE id IN (SELECT id FROM transcripts WHERE ended_at <= $1 AND blob_key IS NULL ORDER BY ended_at LIMIT $2) \
          RETURNING partner, CAST({BYTES} AS BIGINT) AS bytes"
     );
     storage::purge_texts(store, &sql, kept_since).await

@@ -113,7 +113,7 @@ impl Transcribe {
             true => Err(Failure::Interrupted.into()),
             false => transcribe(transcripts, run, &row).await,
         };
-        let waited = transcripts.clock.now_ms() - row.created_at;
+        let waited = transcripts.clock.now_ms() - row.begun_at;
         let outcome = match outcome {
             Err(error) if waited > LONGEST_WAIT_MS && is_without_room(&error) => {
                 Err(Failure::Interrupted.into())
@@ -143,7 +143,8 @@ fn is_outage(error: &anyhow::Error) -> bool {
         || colloquy_providers::is_busy(error)
 }
 
-/// Stores how a transcript ended, and gives its recording up. Its text was paid for, so it counts beyond the limit of the partner, too.
+/// Stores how a transcript ended, and gives its recording up unless it may be tried again. Its text was paid for, so it counts beyond the limit of
+/// the partner, too.
 async fn end(
     transcripts: &Transcripts,
     run: &Run,
@@ -151,7 +152,9 @@ async fn end(
     outcome: Result<(String, i64), Failure>,
 ) -> anyhow::Result<()> {
     let (id, now) = (row.id.as_str(), transcripts.clock.now_ms());
-    let reason = outcome.as_ref().err().map(Failure::reason);
+    let failure = outcome.as_ref().err();
+    let is_kept = failure.is_some_and(Failure::is_retryable);
+    let reason = failure.map(Failure::reason);
     let (outcome_ref, reason) = (&outcome, reason.as_deref().unwrap_or_default());
     let tenant = &row.tenant();
     run.insist(transcripts, || async move {
@@ -162,7 +165,7 @@ async fn end(
                 text,
                 audio_seconds: *audio_seconds,
             },
-            Err(_) => End::Error(reason),
+            Err(_) => End::Error { reason, is_kept },
         };
         let ended = store::end(&transaction, id, end, now).await?;
         transcripts
@@ -186,7 +189,7 @@ async fn end(
     };
     metrics::counter!("colloquy_transcripts_ended_total", "outcome" => code).increment(1);
     metrics::histogram!("colloquy_transcript_seconds")
-        .record((now - row.created_at) as f64 / 1_000.0);
+        .record((now - row.begun_at) as f64 / 1_000.0);
     Ok(())
 }
 

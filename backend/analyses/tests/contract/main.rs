@@ -5,6 +5,9 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod lists;
+mod retries;
+
 use std::ops::Deref;
 
 use axum::extract::FromRef;

@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod lists;
+mod retries;
 mod storage;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
@@ -216,7 +218,6 @@ on_each_database!(
         for (key, status) in [
             (quota.key.as_str(), 403),
             (unscoped.as_str(), 403),
-            (ADMIN_KEY, 403),
             (other.key.as_str(), 404),
             ("", 401),
         ] {
