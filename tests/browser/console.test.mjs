@@ -103,10 +103,10 @@ scene("a session that ends midway is asked for above the page", {}, async (stage
 
 scene("the console says when it hears of no changes, and catches up", {}, async (stage) => {
   const { api_key } = await createKey(stage, "live");
-  const page = await console_(stage);
+  const page = await console_(stage, `p/${PARTNER}/usage`);
   await page.signIn(api_key);
-  await page.says("Overview");
-  // No view listens yet.
+  await page.says("Usage");
+  // This view does not listen.
   await page.driver.executeScript(() => {
     const { fetch } = window;
     window.isLost = true;

@@ -1,7 +1,8 @@
 // The views of the console: their addresses, and who sees them.
 
 import {
-  BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, QUOTA, QUOTAS, RETRIEVAL, USAGE, address,
+  ANALYSES, ANALYSIS, BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, QUOTA, QUOTAS, RETRIEVAL, TRANSCRIPT,
+  TRANSCRIPTS, USAGE, VOICE, VOICES, address,
 } from "./addresses";
 import { type Schemas, may, sessions } from "./api";
 import { shortId } from "./calls/names";
@@ -52,6 +53,27 @@ const PLACES: Place[] = [
     scope: "characters",
   },
   {
+    path: VOICES,
+    title: "Voices",
+    icon: "audio-lines",
+    view: lazy(async () => (await import("./views/voices")).Voices),
+    scope: "voices",
+  },
+  {
+    path: TRANSCRIPTS,
+    title: "Transcripts",
+    icon: "file-text",
+    view: lazy(async () => (await import("./views/transcripts")).Transcripts),
+    scope: "transcripts",
+  },
+  {
+    path: ANALYSES,
+    title: "Dialog analyses",
+    icon: "message-square-text",
+    view: lazy(async () => (await import("./views/analyses")).Analyses),
+    scope: "analyses",
+  },
+  {
     path: DELIVERIES,
     title: "Webhook deliveries",
     icon: "webhook",
@@ -99,6 +121,27 @@ const DETAILS: Detail[] = [
     title: ({ name }) => `Character ${name}`,
     view: lazy(async () => (await import("./views/character")).Character),
     scope: "characters",
+  },
+  {
+    path: VOICE,
+    within: VOICES,
+    title: ({ name }) => `Voice ${name}`,
+    view: lazy(async () => (await import("./views/voice")).Voice),
+    scope: "voices",
+  },
+  {
+    path: TRANSCRIPT,
+    within: TRANSCRIPTS,
+    title: ({ id }) => `Transcript ${shortId(id)}`,
+    view: lazy(async () => (await import("./views/transcript")).Transcript),
+    scope: "transcripts",
+  },
+  {
+    path: ANALYSIS,
+    within: ANALYSES,
+    title: ({ id }) => `Dialog analysis ${shortId(id)}`,
+    view: lazy(async () => (await import("./views/analysis")).Analysis),
+    scope: "analyses",
   },
   {
     path: DELIVERY,

@@ -33,15 +33,25 @@ export async function received<T>(asked: Promise<Answer<T>>): Promise<Answer<T>>
 
 const asObject = (value: unknown) => (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 
+/** Returns the fields of `{errors: {field: [text]}}` as sentences, and the first of them; null without such fields. */
+function wrongFields(errors: unknown): { message: string; field: string } | null {
+  const entries = Object.entries(asObject(errors)).map(([field, texts]) => [field, (Array.isArray(texts) ? texts : [texts]).join(", ")] as const);
+  const [first] = entries;
+  return first ? { message: entries.map(([field, text]) => `${field} ${text}`).join("; "), field: first[0] } : null;
+}
+
 /** Returns the problem that an error response describes. */
 export function problemOf({ error, response }: Answer<unknown>): Problem {
   const outer = asObject(error);
   // Below `/v2`, errors are `{error: {code, message, field}}` with the code in upper case, or `{error}`.
   const inner = asObject(outer["error"]);
   const text = (value: unknown) => (typeof value === "string" ? value : undefined);
-  const message = text(outer["detail"]) ?? text(inner["message"]) ?? text(outer["error"]) ?? `The server answered with status ${response.status}.`;
+  // Transcripts and dialog analyses answer `{message, errors}` for wrong fields; dialog analyses `{message}` for all else.
+  const wrong = wrongFields(outer["errors"]);
+  const told = text(outer["detail"]) ?? text(inner["message"]) ?? text(outer["error"]) ?? wrong?.message ?? text(outer["message"]);
+  const message = told ?? `The server answered with status ${response.status}.`;
   const code = text(outer["code"]) ?? text(inner["code"])?.toLowerCase() ?? "unknown";
-  return new Problem(response.status, code, message, text(outer["field"]) ?? text(inner["field"]));
+  return new Problem(response.status, code, message, text(outer["field"]) ?? text(inner["field"]) ?? wrong?.field);
 }
 
 /** Returns the body of an answer. Throws a {@link Problem} for an error. */

@@ -34,6 +34,12 @@ export function writeSpeech(file, { silenceBefore = 0, silenceAfter = 0.5 } = {}
   return file;
 }
 
+/** Returns a WAV file in which the recording is said so often, with pauses between. */
+export function repeatedSpeech(times, pause = 0.8) {
+  const samples = Buffer.concat(Array.from({ length: times }, () => [readFileSync(RECORDING), silence(pause)]).flat());
+  return Buffer.concat([wavHeader(samples.length), samples]);
+}
+
 /** Writes white noise of the recording's length as a WAV file, much louder than the recording. */
 export function writeNoise(file) {
   const samples = Buffer.alloc(readFileSync(RECORDING).length);

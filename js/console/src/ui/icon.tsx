@@ -5,6 +5,7 @@ export const ICONS = [
   "clock", "cloud-off", "command", "download", "file-text", "folder", "folder-input", "gauge", "key-round", "library", "log-out", "menu", "mic", "moon",
   "pause", "pencil", "phone", "phone-off", "play", "plus", "refresh-cw", "search", "settings", "sliders-horizontal", "sun", "trash-2", "triangle-alert", "tv",
   "undo-2", "upload", "user-round", "wand-sparkles", "webhook", "x",
+  "message-square-text", "scissors",
 ] as const;
 
 export type IconName = (typeof ICONS)[number];

@@ -9,7 +9,7 @@ import { CALL_STATES, type CallFilter, callQuery, isFiltered, readFilter } from 
 import { callId, shortId } from "../calls/names";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
-import { Filters, StateFilter } from "../ui/filters";
+import { DaysFilter, Filters, StateFilter } from "../ui/filters";
 import { formatDuration } from "../ui/format";
 import { usePages, useResource } from "../ui/resource";
 import { Empty, More, Shown, Table } from "../ui/states";
@@ -61,7 +61,6 @@ function CharacterField({ value, onSet }: { value: string; onSet: (name: string)
 }
 
 function CallFilters({ partner, filter }: { partner: string; filter: CallFilter }) {
-  const change = (name: keyof CallFilter) => (event: { currentTarget: { value: string } }) => setQuery({ [name]: event.currentTarget.value });
   return (
     <Filters label="Filter the calls">
       <StateFilter states={CALL_STATES} names={STATE_NAMES} value={filter.state} onSet={(state) => setQuery({ state })} />
@@ -70,14 +69,7 @@ function CallFilters({ partner, filter }: { partner: string; filter: CallFilter 
         <CharacterField value={filter.character ?? ""} onSet={(name) => setQuery({ character: name.trim() })} />
       </label>
       {may("characters") && <CharacterNames id="characters" partner={partner} />}
-      <label>
-        From
-        <input type="date" name="from" value={filter.from ?? ""} onChange={change("from")} />
-      </label>
-      <label>
-        Up to and including
-        <input type="date" name="to" value={filter.to ?? ""} onChange={change("to")} />
-      </label>
+      <DaysFilter from={filter.from} to={filter.to} onSet={setQuery} />
       {isFiltered(filter) && (
         <button type="button" onClick={() => setQuery(NO_FILTER)}>
           Show all
