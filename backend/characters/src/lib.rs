@@ -4,9 +4,11 @@
 //! whose templates [`rendered`] fills in. What a character then says belongs to `generation` and `speech`.
 
 mod base;
+mod draft;
 mod error;
 mod input;
 mod memory;
+mod problem;
 mod resolve;
 pub mod routes;
 pub mod saved;
@@ -36,6 +38,7 @@ pub use self::{
     error::{CharacterError, InvalidCharacter, RenderError, ResolveError},
     input::CharacterInput,
     memory::NoDocumentMemory,
+    problem::Problem,
     resolve::{CharacterCache, resolve},
     store::TEXTS,
     template::rendered,

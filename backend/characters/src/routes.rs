@@ -15,7 +15,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    CharacterName, CharacterParameters,
+    CharacterName, CharacterParameters, Problem, RenderedCharacter,
+    draft::{self, Draft, DraftCheck},
+    parse_character_params,
     saved::{self, CharacterEntry, Content, SavedCharacter},
     validate,
 };
@@ -30,6 +32,7 @@ where
     DescribedRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(read, update, delete))
+        .routes(routes!(check_draft))
         .routes(routes!(list_versions))
         .routes(routes!(read_version))
 }
@@ -113,6 +116,69 @@ pub struct CharacterBody {
     version: Option<i64>,
 }
 
+/// A character to check without saving it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CharacterDraftBody {
+    /// The name, if it has one yet.
+    name: Option<String>,
+    /// The prompt template, as in a new character.
+    personality: String,
+    /// The parameters.
+    #[schema(value_type = Option<CharacterParameters>)]
+    parameters: Option<Value>,
+    /// Values for placeholders, as requests give them: strings, numbers, booleans and null. They win over the parameters.
+    #[schema(value_type = Option<std::collections::BTreeMap<String, Value>>)]
+    character_params: Option<Value>,
+}
+
+/// The result of checking a draft.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CharacterCheck {
+    /// What saving would refuse, at most 21 entries; empty if the draft can be saved.
+    problems: Vec<Problem>,
+    /// The texts with their placeholders filled in; null if something in `problems` or `unfilled` prevents it.
+    rendered: Option<RenderedCharacterView>,
+    /// Why the templates cannot be filled in although they can be saved, such as a placeholder without a value (its `field` is
+    /// `character_params.NAME`), a template that takes too long, or one whose result is too large.
+    unfilled: Option<Problem>,
+}
+
+/// The texts of a character after its templates are filled in; 512 KiB at most together.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RenderedCharacter)]
+pub struct RenderedCharacterView {
+    /// The personality, followed by `conversation_prefix` where the personality does not print it.
+    personality: String,
+    /// The greetings.
+    greetings: Vec<String>,
+    /// What it says when it was interrupted by a sound without words.
+    interruption_message: Option<String>,
+    /// What it says when the model is late.
+    patience_message: Option<String>,
+}
+
+impl From<RenderedCharacter> for RenderedCharacterView {
+    fn from(rendered: RenderedCharacter) -> Self {
+        Self {
+            personality: rendered.system,
+            greetings: rendered.greetings,
+            interruption_message: rendered.interruption_message,
+            patience_message: rendered.patience_message,
+        }
+    }
+}
+
+impl From<DraftCheck> for CharacterCheck {
+    fn from(check: DraftCheck) -> Self {
+        Self {
+            problems: check.problems,
+            rendered: check.rendered.map(Into::into),
+            unfilled: check.unfilled,
+        }
+    }
+}
+
 fn view(caller: &PartnerTenant, character: SavedCharacter) -> impl IntoResponse + use<> {
     let version = character.version;
     let partner = caller.tenant.partner().as_str();
@@ -178,6 +244,35 @@ pub(crate) async fn create(
     let content = content(body.personality, body.parameters)?;
     let character = saved::create(&characters, &caller.tenant, name, content).await?;
     Ok((StatusCode::CREATED, view(&caller, character)))
+}
+
+/// Checks a draft of a character as saving it would, and fills its templates in. Nothing is stored. The templates of a partner are filled in
+/// one after the other, with bounds on the work and on the result, as in a call.
+#[utoipa::path(
+    post, path = "/api/character_drafts/{partner}/check", operation_id = "check_character", tag = "characters",
+    params(("partner" = String, Path)),
+    request_body = CharacterDraftBody,
+    responses(
+        (status = 200, body = CharacterCheck, description = "The draft was checked; `problems` says whether it can be saved"),
+        (status = 400, description = "The body is malformed, or `character_params` are"),
+        (status = 413, description = "The body is too large"),
+        (status = 503, description = "Too many templates are being filled in; retry after `Retry-After` seconds"),
+    ),
+)]
+pub(crate) async fn check_draft(
+    State(characters): State<Characters>,
+    caller: PartnerTenant,
+    ApiJson(body): ApiJson<CharacterDraftBody>,
+) -> Result<Json<CharacterCheck>, ApiError> {
+    caller.principal.require(Scope::Characters)?;
+    let draft = Draft {
+        name: body.name,
+        personality: body.personality,
+        parameters: body.parameters,
+        character_params: parse_character_params(body.character_params.as_ref())?,
+    };
+    let check = draft::check(&characters, &caller.tenant, draft).await?;
+    Ok(Json(check.into()))
 }
 
 /// The newest version of a character.

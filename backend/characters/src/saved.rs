@@ -83,7 +83,7 @@ impl Content {
 }
 
 /// Refuses a knowledge base that the partner does not have, where the character looks things up.
-async fn check_base(
+pub(super) async fn check_base(
     characters: &Characters,
     tenant: &Tenant,
     parameters: &CharacterParameters,

@@ -1,13 +1,13 @@
 //! What a character may hold. An error names the field, such as `parameters.greetings[0]`.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt::Display, ops::RangeInclusive};
+use std::{borrow::Cow, fmt::Display, ops::RangeInclusive};
 
 use colloquy_accounts::PartnerId;
 use colloquy_base::{invalid::InvalidField, json};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{Character, CharacterParameters, ProfileField, template};
+use super::{Character, CharacterParameters, problem::Problem, template};
 
 /// The longest personality, in bytes.
 const MAX_PERSONALITY_BYTES: usize = 128 * 1024;
@@ -41,11 +41,35 @@ pub(super) fn parameters(field: &str, value: Value) -> Result<CharacterParameter
 
 /// Checks sizes, forms and the syntax of the templates.
 pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
-    if character.personality.len() > MAX_PERSONALITY_BYTES {
-        return Err(InvalidField::new("personality", "at most 128 KiB"));
-    }
+    problems(character)
+        .next()
+        .map_or(Ok(()), |problem| Err(problem.into()))
+}
+
+/// Checks sizes, forms and the syntax of the templates while it is iterated over.
+pub(super) fn problems(character: &Character) -> impl Iterator<Item = Problem> {
     let parameters = &character.parameters;
-    for (field, text, limit) in [
+    let checks = [check_context, check_language, check_index, check_profile];
+    let checks = checks
+        .into_iter()
+        .filter_map(move |check| check(parameters).err());
+    personality_length(&character.personality)
+        .into_iter()
+        .chain(line_lengths(parameters))
+        .chain(entry_counts(parameters))
+        .chain(entry_lengths(parameters))
+        .chain(checks)
+        .map(Problem::from)
+        .chain(template::problems(character))
+}
+
+fn personality_length(personality: &str) -> Option<InvalidField> {
+    (personality.len() > MAX_PERSONALITY_BYTES)
+        .then(|| InvalidField::new("personality", "at most 128 KiB"))
+}
+
+fn line_lengths(parameters: &CharacterParameters) -> impl Iterator<Item = InvalidField> {
+    let lines = [
         ("name", &parameters.name, MAX_NAME_CHARS),
         ("language", &parameters.language, MAX_NAME_CHARS),
         ("person_name", &parameters.person_name, MAX_NAME_CHARS),
@@ -66,50 +90,51 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
             &parameters.patience_message,
             MAX_LINE_CHARS,
         ),
-    ] {
-        if text
-            .as_ref()
-            .is_some_and(|text| text.chars().count() > limit)
-        {
-            return Err(invalid(field, format!("at most {limit} characters")));
-        }
-    }
-    for (field, entries) in [
+    ];
+    let lines = lines.into_iter();
+    lines.filter_map(|(field, text, most)| too_long(field, text.as_deref()?, most))
+}
+
+fn entry_counts(parameters: &CharacterParameters) -> impl Iterator<Item = InvalidField> {
+    let counts = [
         ("greetings", parameters.greetings.len()),
         ("easy_questions", parameters.easy_questions.len()),
         ("difficult_questions", parameters.difficult_questions.len()),
         ("documents", parameters.documents.len()),
-    ] {
-        if entries > MAX_ENTRIES {
-            return Err(invalid(field, format!("at most {MAX_ENTRIES} entries")));
-        }
+    ];
+    let beyond = counts.into_iter().filter(|(_, count)| *count > MAX_ENTRIES);
+    beyond.map(|(field, _)| invalid(field, format!("at most {MAX_ENTRIES} entries")))
+}
+
+fn entry_lengths(parameters: &CharacterParameters) -> impl Iterator<Item = InvalidField> {
+    let greetings = parameters.greetings.iter().enumerate();
+    let greetings = greetings.filter_map(|(index, greeting)| {
+        too_long(&format!("greetings[{index}]"), greeting, MAX_LINE_CHARS)
+    });
+    let documents = parameters.documents.iter().enumerate();
+    greetings.chain(documents.filter_map(|(index, document)| {
+        let field = format!("documents[{index}].title");
+        too_long(&field, &document.title, MAX_NAME_CHARS)
+    }))
+}
+
+fn too_long(field: &str, text: &str, most: usize) -> Option<InvalidField> {
+    (text.chars().count() > most).then(|| invalid(field, format!("at most {most} characters")))
+}
+
+fn check_context(parameters: &CharacterParameters) -> Result<(), InvalidField> {
+    match parameters.other.contains_key("context") {
+        true => Err(invalid("context", "the name context is reserved")),
+        false => Ok(()),
     }
-    for (index, greeting) in parameters.greetings.iter().enumerate() {
-        if greeting.chars().count() > MAX_LINE_CHARS {
-            let message = format!("at most {MAX_LINE_CHARS} characters");
-            return Err(invalid(&format!("greetings[{index}]"), message));
-        }
-    }
-    for (index, document) in parameters.documents.iter().enumerate() {
-        if document.title.chars().count() > MAX_NAME_CHARS {
-            let message = format!("at most {MAX_NAME_CHARS} characters");
-            return Err(invalid(&format!("documents[{index}].title"), message));
-        }
-    }
-    if parameters.other.contains_key("context") {
-        return Err(invalid("context", "the name context is reserved"));
-    }
+}
+
+/// The voice is checked before its language.
+fn check_language(parameters: &CharacterParameters) -> Result<(), InvalidField> {
     if let Some(voice) = &parameters.voice {
         check_voice(voice)?;
     }
-    parameters.conversation_language()?;
-    if let Some(index) = &parameters.rag_index_required {
-        check_index(index)?;
-    }
-    if let Some(schema) = &parameters.profile_schema {
-        check_profile_schema(schema)?;
-    }
-    template::check_syntax(character)
+    parameters.conversation_language().map(|_| ())
 }
 
 /// The delay that `patience_ms` gives; `None` where it is no integer within the bounds.
@@ -156,7 +181,10 @@ fn check_flat(parameters: &str, schema: Option<&Value>) -> Result<(), InvalidFie
     Ok(())
 }
 
-fn check_profile_schema(schema: &BTreeMap<String, ProfileField>) -> Result<(), InvalidField> {
+fn check_profile(parameters: &CharacterParameters) -> Result<(), InvalidField> {
+    let Some(schema) = &parameters.profile_schema else {
+        return Ok(());
+    };
     if schema.len() > MAX_PROFILE_FIELDS {
         let message = format!("at most {MAX_PROFILE_FIELDS} fields");
         return Err(invalid("profile_schema", message));
@@ -202,7 +230,10 @@ fn check_voice(voice: &Value) -> Result<(), InvalidField> {
     }
 }
 
-fn check_index(index: &str) -> Result<(), InvalidField> {
+fn check_index(parameters: &CharacterParameters) -> Result<(), InvalidField> {
+    let Some(index) = &parameters.rag_index_required else {
+        return Ok(());
+    };
     let known = index
         .split_once('/')
         .is_some_and(|(partner, base)| PartnerId::parse(partner).is_ok() && !base.is_empty());

@@ -4,13 +4,12 @@
 //! and calls, is refused by its name: a few of those in a row make gigabytes. What is left is bounded in length and in
 //! depth, so that the engine's parser, which recurses, stays far from the end of its stack.
 
-use colloquy_base::invalid::InvalidField;
 use minijinja::{
     machinery::{Token, tokenize},
     syntax::SyntaxConfig,
 };
 
-use super::malformed;
+use crate::problem::Problem;
 
 /// The templates of a character, in bytes, together.
 const MAX_BYTES: usize = 512 * 1024;
@@ -50,29 +49,40 @@ pub(super) struct Language {
 }
 
 impl Language {
+    /// Returns true if the templates that were checked are more than a character may have.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.bytes > MAX_BYTES || self.tokens > MAX_TOKENS
+    }
+
     /// Checks one more template.
     ///
     /// # Errors
-    /// Names the field and what is not available or too much.
-    pub(super) fn check(&mut self, field: &str, text: &str) -> Result<(), InvalidField> {
+    /// Names the field, what is not available or too much, and the beginning of the placeholder or tag.
+    pub(super) fn check(&mut self, field: &str, text: &str) -> Result<(), Problem> {
         self.bytes += text.len();
         if self.bytes > MAX_BYTES {
             let most = MAX_BYTES / 1024;
             let message = format!("the templates of a character have at most {most} KiB together");
-            return Err(InvalidField::new(field.to_owned(), message));
+            return Err(Problem::new(field, message));
         }
-        self.check_tags(text).map_err(|wrong| match wrong {
-            TemplateError::Here(message) => InvalidField::new(field.to_owned(), message),
-            TemplateError::Malformed(error) => malformed(field, &error),
+        let mut began = 0;
+        let checked = self.check_tags(text, &mut began);
+        checked.map_err(|wrong| match wrong {
+            TemplateError::Here(message) => Problem::new(field, message).at(text, began),
+            TemplateError::Malformed(error) => Problem::of_engine(field, &error),
         })
     }
 
-    fn check_tags(&mut self, text: &str) -> Result<(), TemplateError> {
+    /// Checks the placeholders and tags; `began` is set to the byte at which the last one begins.
+    fn check_tags(&mut self, text: &str, began: &mut usize) -> Result<(), TemplateError> {
         let mut blocks = Blocks::default();
         // The tokens of the placeholder or tag that is being read.
         let mut tag: Option<Vec<Token<'_>>> = None;
         for token in tokenize(text, false, SyntaxConfig::default()) {
-            let (token, _) = token.map_err(TemplateError::Malformed)?;
+            let (token, span) = token.map_err(TemplateError::Malformed)?;
+            if matches!(token, Token::VariableStart | Token::BlockStart) {
+                *began = span.start_offset as usize;
+            }
             self.tokens += 1;
             if self.tokens > MAX_TOKENS {
                 return wrong("the character's placeholders and tags are too many");

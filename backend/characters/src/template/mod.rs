@@ -43,10 +43,10 @@ use serde_json::{Map, Value as Json};
 
 pub(crate) use self::threads::Renders;
 pub(super) use self::threads::TRY_AGAIN;
+pub(super) use self::threads::filled;
 pub use self::threads::rendered;
 use self::{language::Language, printed::Printed, values::Meter};
-use super::{Character, RenderedCharacter, validate};
-use colloquy_base::invalid::InvalidField;
+use super::{Character, RenderedCharacter, problem::Problem, validate};
 
 /// Instructions of a character's templates together.
 const FUEL: u64 = 10_000;
@@ -84,25 +84,23 @@ fn templates(character: &Character) -> impl Iterator<Item = (String, &str)> {
     )
 }
 
-/// Checks the templates of a character without filling them in.
-///
-/// # Errors
-/// Names the field with the malformed template.
-pub(super) fn check_syntax(character: &Character) -> Result<(), InvalidField> {
+/// Checks the templates of a character without filling them in, one after the other: the first problem of each that has one. Behind the one
+/// with which they become too much together, no other is checked.
+pub(super) fn problems(character: &Character) -> impl Iterator<Item = Problem> {
     let mut language = Language::default();
     let environment = Environment::empty();
-    for (field, text) in templates(character) {
-        language.check(&field, text)?;
-        parse(&environment, &field, text)?;
-    }
-    Ok(())
+    templates(character).filter_map(move |(field, text)| {
+        if language.is_exceeded() {
+            return None;
+        }
+        let checked = language.check(&field, text);
+        let checked = checked.and_then(|()| parse(&environment, &field, text).map(|_| ()));
+        checked.err()
+    })
 }
 
 /// Fills in everything that a character says or is told.
-fn render(
-    character: &Character,
-    params: &Map<String, Json>,
-) -> Result<RenderedCharacter, InvalidField> {
+fn render(character: &Character, params: &Map<String, Json>) -> Result<RenderedCharacter, Problem> {
     validate::check_params(params)?;
     let known = values::known(character, params)?;
     let meter = Arc::new(Meter::default());
@@ -179,25 +177,10 @@ fn parse<'e, 's>(
     environment: &'e Environment<'s>,
     field: &str,
     text: &'s str,
-) -> Result<Template<'e, 's>, InvalidField> {
+) -> Result<Template<'e, 's>, Problem> {
     environment
         .template_from_named_str("template", text)
-        .map_err(|error| malformed(field, &error))
-}
-
-fn malformed(field: &str, error: &minijinja::Error) -> InvalidField {
-    InvalidField::new(field.to_owned(), describe(error))
-}
-
-/// The engine's own words, without its name for the template.
-fn describe(error: &minijinja::Error) -> String {
-    let what = error
-        .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned);
-    match error.line() {
-        Some(line) => format!("line {line}: {what}"),
-        None => what,
-    }
+        .map_err(|error| Problem::of_engine(field, &error))
 }
 
 /// The templates of one character while they are filled in, and what is left to them.
@@ -220,7 +203,7 @@ impl Filling {
         self.root = values::root(&self.known, &self.meter);
     }
 
-    fn fill(&mut self, field: &str, text: &str) -> Result<String, InvalidField> {
+    fn fill(&mut self, field: &str, text: &str) -> Result<String, Problem> {
         self.language.check(field, text)?;
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(self.fuel));
@@ -255,7 +238,7 @@ impl Filling {
         self.used_prefix = prefix.is_some_and(|prefix| {
             prefix.is_said() && template.undeclared_variables(false).contains(PREFIX)
         });
-        String::from_utf8(output.bytes).map_err(|_| InvalidField::new(field.to_owned(), NOT_TEXT))
+        String::from_utf8(output.bytes).map_err(|_| Problem::new(field, NOT_TEXT))
     }
 
     fn explain(
@@ -263,33 +246,32 @@ impl Filling {
         field: &str,
         template: &Template<'_, '_>,
         error: &minijinja::Error,
-    ) -> InvalidField {
+    ) -> Problem {
         match error.kind() {
             ErrorKind::UndefinedError => {
                 let unknown = template.undeclared_variables(false).into_iter();
                 let unknown = unknown.filter(|name| !self.known.contains_key(name)).min();
                 match unknown {
-                    Some(name) => InvalidField::new(
+                    Some(name) => Problem::new(
                         format!("character_params.{name}"),
                         format!("{field} has the placeholder {name}, for which there is no value"),
                     ),
-                    None => InvalidField::new(
-                        field.to_owned(),
-                        format!("{}: a placeholder without a value", describe(error)),
-                    ),
+                    None => {
+                        let problem = Problem::of_engine(field, error);
+                        let message = format!("{}: a placeholder without a value", problem.message);
+                        Problem { message, ..problem }
+                    }
                 }
             }
             ErrorKind::OutOfFuel => too_long(field),
-            ErrorKind::WriteFailure => {
-                InvalidField::new(field.to_owned(), "the template's result is too large")
-            }
-            _ => malformed(field, error),
+            ErrorKind::WriteFailure => Problem::new(field, "the template's result is too large"),
+            _ => Problem::of_engine(field, error),
         }
     }
 }
 
-fn too_long(field: &str) -> InvalidField {
-    InvalidField::new(field.to_owned(), "the template takes too long")
+fn too_long(field: &str) -> Problem {
+    Problem::new(field, "the template takes too long")
 }
 
 /// Takes no more than there is room for.

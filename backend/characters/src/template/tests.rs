@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use colloquy_base::clock::{Clock as _, SystemClock};
+use colloquy_base::{
+    clock::{Clock as _, SystemClock},
+    invalid::InvalidField,
+};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::json;
 use support::patience;
@@ -25,7 +28,14 @@ fn render_with(
     let Json::Object(params) = params else {
         panic!("params are an object")
     };
-    render(&character(personality, parameters), &params)
+    Ok(render(&character(personality, parameters), &params)?)
+}
+
+/// The first problem, as saving reports it.
+fn check_syntax(character: &Character) -> Result<(), InvalidField> {
+    problems(character)
+        .next()
+        .map_or(Ok(()), |problem| Err(problem.into()))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use colloquy_accounts::Tenant;
+use colloquy_base::invalid::InvalidField;
 use serde_json::{Map, Value as Json};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -16,7 +17,7 @@ use tokio::{
 };
 
 use super::render;
-use crate::{Character, Characters, RenderError, RenderedCharacter};
+use crate::{Character, Characters, RenderError, RenderedCharacter, problem::Problem};
 
 /// How long a render waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -83,6 +84,20 @@ pub async fn rendered(
     character: &Arc<Character>,
     params: &Map<String, Json>,
 ) -> Result<RenderedCharacter, RenderError> {
+    let rendered = filled(characters, tenant, character, params).await?;
+    Ok(rendered.map_err(InvalidField::from)?)
+}
+
+/// Like [`rendered`], but tells a wrong template or parameter apart from a render that did not take place.
+///
+/// # Errors
+/// Those of [`rendered`] that the character is not to blame for.
+pub(crate) async fn filled(
+    characters: &Characters,
+    tenant: &Tenant,
+    character: &Arc<Character>,
+    params: &Map<String, Json>,
+) -> Result<Result<RenderedCharacter, Problem>, RenderError> {
     let turn = characters.renders.turn(tenant).await?;
     let (character, params) = (Arc::clone(character), params.clone());
     let work = spawn_blocking(move || {
@@ -91,8 +106,6 @@ pub async fn rendered(
         drop((turn, character));
         rendered
     });
-    let rendered = work
-        .await
-        .map_err(|error| RenderError::Failed(error.to_string()))?;
-    Ok(rendered?)
+    work.await
+        .map_err(|error| RenderError::Failed(error.to_string()))
 }

@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod drafts;
 mod inputs;
 mod references;
 mod saved;
