@@ -6,6 +6,7 @@ mod bounds;
 mod builtin;
 mod characters;
 mod compaction;
+mod drafts;
 mod failures;
 mod memory;
 mod requests;

@@ -36,6 +36,14 @@ pub struct VisibleResult {
     pub attributes: Object,
 }
 
+impl VisibleResult {
+    /// The part of the text that may be shown: its first 200 characters, with white space collapsed.
+    #[must_use]
+    pub fn preview(&self) -> String {
+        preview(&self.text)
+    }
+}
+
 /// The three items of a search, done.
 pub(super) struct VisibilityItems {
     pub(super) loading: Value,
@@ -79,7 +87,7 @@ fn result(result: &VisibleResult) -> Value {
         "file_id": result.file_id,
         "filename": result.filename,
         "score": result.score,
-        "text": preview(&result.text),
+        "text": result.preview(),
         "attributes": result.attributes,
     })
 }

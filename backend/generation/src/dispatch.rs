@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use colloquy_accounts::quotas::Quota;
+use colloquy_accounts::Tenant;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{
     Assembler, Capabilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
@@ -148,7 +148,7 @@ impl Dispatch {
     /// client has set none.
     pub(super) fn new(
         generation: &Generation,
-        quota: &Quota,
+        tenant: &Tenant,
         request: &Arc<Request>,
         models: &[Arc<Model>],
         grounding: Option<&Arc<Grounding>>,
@@ -162,7 +162,7 @@ impl Dispatch {
         });
         Self {
             generation: generation.clone(),
-            partner: quota.tenant.partner().as_str().to_owned(),
+            partner: tenant.partner().as_str().to_owned(),
             waiting: waiting.collect(),
             running: None,
             last: None,

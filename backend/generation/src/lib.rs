@@ -18,11 +18,13 @@
 //! - [`stored`]: responses that later ones go on from
 //! - [`input_items`]: pages of what they were asked with
 //! - [`schema`]: the bodies, for the API's description
+//! - [`drafts`]: replies of characters that are not saved yet, for whoever writes them
 //! - [`mod@reply`]: plain text, for calls and messages
 
 mod answer;
 mod bill;
 mod dispatch;
+pub mod drafts;
 mod embeddings;
 mod error;
 mod failure;
@@ -126,7 +128,10 @@ where
     }
 
     fn routes(&self) -> Vec<Routes<S>> {
-        vec![(Interface::TEXT, routes::routes())]
+        vec![
+            (Interface::TEXT, routes::routes()),
+            (Interface::MANAGEMENT, drafts::routes()),
+        ]
     }
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {

@@ -4,13 +4,16 @@
 use std::{collections::HashSet, sync::Arc};
 
 use colloquy_accounts::{
+    Principal, Tenant,
     ledger::{Limits, UsageContext},
     partners,
     quotas::{Quota, QuotaKind},
     storage::PendingText,
 };
 use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
-use colloquy_characters::CharacterInput;
+use colloquy_characters::{
+    CharacterError, CharacterInput, NoDocumentMemory, RenderError, ResolveError,
+};
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
 use colloquy_knowledge::{Origin, Passage, UnknownBase, quoting};
@@ -212,7 +215,7 @@ pub(super) async fn prepare(
     let request = Arc::new(request);
     let dispatch = Dispatch::new(
         generation,
-        quota,
+        &quota.tenant,
         &request,
         &models,
         grounding.as_ref(),
@@ -277,7 +280,7 @@ fn last_turns(request: &Request) -> Vec<ChatMessage> {
 
 /// The memory that answering a request of so many bytes takes besides its body: that of the model which takes most, since one answers at
 /// a time.
-fn working_bytes(models: &[Arc<Model>], request_bytes: u64) -> usize {
+pub(super) fn working_bytes(models: &[Arc<Model>], request_bytes: u64) -> usize {
     let of_models = models.iter().map(|it| it.chat.working_bytes(request_bytes));
     usize::try_from(of_models.max().unwrap_or_default()).unwrap_or(usize::MAX)
 }
@@ -340,20 +343,20 @@ fn models(
 }
 
 /// A character that is ready to reply, and what it is called.
-struct Persona {
-    speaker: ReplyContext,
+pub(super) struct Persona {
+    pub(super) speaker: ReplyContext,
     /// `<partner>/<name>` of a saved one.
-    reference: Option<String>,
+    pub(super) reference: Option<String>,
     /// Whose documents it has.
     owner: String,
     /// The knowledge base that it names and its partner does not have, whether or not it is searched.
-    unknown_base: Option<UnknownBase>,
+    pub(super) unknown_base: Option<UnknownBase>,
 }
 
 /// What a request does with the documents of its character. Their memory is reserved, and its knowledge base is looked for, where they are
 /// searched.
 #[derive(Debug, Clone, Copy)]
-enum Documents {
+pub(super) enum Documents {
     Searched,
     Unused,
 }
@@ -374,29 +377,37 @@ async fn character(
         return Err(InvalidField::new("metadata.svc.character", message).into());
     };
     quota.require_character(input.saved())?;
-    let persona = resolved(generation, quota, input, &svc.character_params, use_of).await?;
-    Ok(Some(persona))
+    let principal = quota.principal();
+    let who = (&principal, &quota.tenant);
+    let persona: Result<_, PrepareError> =
+        resolved(generation, who, input, &svc.character_params, use_of).await;
+    persona.map(Some)
 }
 
-async fn resolved(
+/// Resolves a character for a caller, who asks for this tenant, and fills its templates in.
+///
+/// # Errors
+/// When the character is unknown, its templates cannot be filled in, its documents find no memory, or the database fails.
+pub(super) async fn resolved<E>(
     generation: &Generation,
-    quota: &Quota,
+    (principal, tenant): (&Principal, &Tenant),
     input: CharacterInput,
     params: &Map<String, Value>,
     use_of: Documents,
-) -> Result<Persona, PrepareError> {
-    let character = colloquy_characters::resolve(generation, &quota.principal(), input).await?;
-    let rendered =
-        colloquy_characters::rendered(generation, &quota.tenant, &character, params).await?;
+) -> Result<Persona, E>
+where
+    E: From<ResolveError> + From<RenderError> + From<NoDocumentMemory> + From<CharacterError>,
+{
+    let character = colloquy_characters::resolve(generation, principal, input).await?;
+    let rendered = colloquy_characters::rendered(generation, tenant, &character, params).await?;
     let (documents, unknown_base) = match use_of {
         Documents::Searched => (
-            generation.documents(&quota.tenant, &character)?,
-            colloquy_characters::unknown_base(generation, &quota.tenant, &character.parameters)
-                .await?,
+            generation.documents(tenant, &character)?,
+            colloquy_characters::unknown_base(generation, tenant, &character.parameters).await?,
         ),
         Documents::Unused => (None, None),
     };
-    let partner = quota.tenant.partner().as_str();
+    let partner = tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
     let reference = character.reference.clone();
     Ok(Persona {
@@ -405,7 +416,7 @@ async fn resolved(
             .unwrap_or_else(|| format!("{partner}\n{name}")),
         speaker: ReplyContext::new(
             generation,
-            &quota.tenant,
+            tenant,
             &character,
             &rendered,
             documents,
@@ -428,13 +439,17 @@ impl Persona {
         prompt.saturating_add(knowledge)
     }
 
-    async fn look_up(&self, generation: &Generation, turns: &[ChatMessage]) -> Option<Found> {
+    pub(super) async fn look_up(
+        &self,
+        generation: &Generation,
+        turns: &[ChatMessage],
+    ) -> Option<Found> {
         let knowledge = self.speaker.knowledge.as_ref()?;
         let patience = retrieval::patience(generation);
         Some(retrieval::search(knowledge, turns, patience).await)
     }
 
-    fn visible(&self, found: &Found) -> VisibleRetrieval {
+    pub(super) fn visible(&self, found: &Found) -> VisibleRetrieval {
         VisibleRetrieval {
             queries: found.queries.clone(),
             results: found

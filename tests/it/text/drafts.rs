@@ -1,0 +1,252 @@
+//! Replies of drafts: what is streamed, what a model is asked, who may ask, and what is noted.
+
+use colloquy::{Config, providers};
+use harness::{
+    app::send,
+    upstream::{End, Fault, INPUT_TOKENS, Script},
+};
+
+use super::*;
+
+const REPLIES: &str = "/api/character_drafts/acme/replies";
+
+fn draft() -> Value {
+    json!({
+        "personality": "You are {{ robot_name }}, and you talk with {{ guest }}.",
+        "parameters": {
+            "robot_name": "Max", "greetings": ["Welcome to the zoo!"], "rag_enabled": true,
+            "documents": [{"title": "Opening hours", "text": "The zoo opens   at nine.\n\nIt closes at six."}],
+        },
+    })
+}
+
+fn question(model: &str) -> Value {
+    json!({
+        "character": draft(),
+        "character_params": {"guest": "Ann"},
+        "messages": [
+            {"role": "assistant", "content": "Welcome to the zoo!"},
+            {"role": "user", "content": "When do you open?"},
+        ],
+        "model": model,
+    })
+}
+
+/// The events of a reply.
+async fn reply(text: &Text, body: Value) -> Vec<Value> {
+    let request = text.app.request(Method::POST, REPLIES);
+    let request = request.header("x-api-key", &text.partner).json(&body);
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let events = events(&response.text().await.unwrap());
+    events
+        .into_iter()
+        .map(|event| {
+            assert_eq!(event.json()["type"], event.name.as_str());
+            event.json()
+        })
+        .collect()
+}
+
+fn said(events: &[Value]) -> String {
+    events.iter().fold(String::new(), |said, event| {
+        match event["type"].as_str().unwrap() {
+            "reply.delta" => said + event["text"].as_str().unwrap(),
+            "reply.retracted" => String::new(),
+            _ => said,
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_draft_replies_and_tells_what_the_reply_took() {
+    let text = Text::start().await;
+    for (model, api) in [
+        ("scripted-chat", Api::Chat),
+        ("scripted-responses", Api::Responses),
+    ] {
+        text.upstream.script(api, Script::text("At nine."));
+        let events = reply(&text, question(model)).await;
+        let prepared = &events[0];
+        assert_eq!(prepared["type"], "reply.prepared");
+        assert_eq!(prepared["unknown_base"], Value::Null);
+        let retrieval = &prepared["retrieval"];
+        assert_eq!(retrieval["queries"], json!(["When do you open?"]));
+        assert_eq!(retrieval["results"][0]["filename"], "Opening hours");
+        let preview = "The zoo opens at nine. It closes at six.";
+        assert_eq!(retrieval["results"][0]["text"], preview);
+        assert_eq!(said(&events), "At nine.");
+        let done = events.last().unwrap();
+        assert_eq!(done["type"], "reply.done");
+        assert_eq!(done["model"], model);
+        let usage = json!({
+            "input_tokens": INPUT_TOKENS, "cached_input_tokens": 4, "output_tokens": 2, "reasoning_tokens": 0, "is_estimated": false,
+        });
+        assert_eq!(done["usage"], usage);
+        assert_eq!(done["cost_usd"], "0.000045");
+        let times = &done["times"];
+        let ms = |name: &str| times[name].as_u64().unwrap();
+        assert!(ms("first_text_ms") <= ms("model_ms") && ms("model_ms") <= ms("total_ms"));
+        assert!(ms("render_ms") + ms("retrieval_ms") <= ms("total_ms"));
+    }
+    let asked = &text.asked(Api::Chat)[0].body;
+    let messages = asked["messages"].as_array().unwrap();
+    let system = messages[0]["content"].as_str().unwrap();
+    for part in [
+        "You are Max, and you talk with Ann.",
+        "You are on a voice call",
+        "opens   at nine",
+        "saying: Welcome to the zoo!",
+    ] {
+        assert!(system.contains(part), "{part} is not in {system}");
+    }
+    assert_eq!(messages.last().unwrap()["content"], "When do you open?");
+
+    let mut written = question("scripted-chat");
+    written["style"] = json!("written");
+    reply(&text, written).await;
+    let asked = text.asked(Api::Chat).pop().unwrap().body;
+    assert!(!asked.to_string().contains("voice call"));
+}
+
+#[tokio::test]
+async fn the_model_of_calls_replies_where_none_is_named() {
+    let text = Text::with(|_, builder| {
+        builder.providers(providers::from_config(&Config::default()).unwrap())
+    })
+    .await;
+    let mut body = question("");
+    body.as_object_mut().unwrap().remove("model");
+    let events = reply(&text, body).await;
+    assert!(said(&events).contains("nine"), "{events:?}");
+    let done = events.last().unwrap();
+    assert_eq!(done["model"], "builtin/extractive");
+    assert_eq!(done["cost_usd"], Value::Null, "nobody has set a price");
+    for tokens in ["input_tokens", "output_tokens"] {
+        assert!(done["usage"][tokens].as_u64().unwrap() > 0, "{done}");
+    }
+}
+
+#[tokio::test]
+async fn a_thought_is_taken_back_and_a_failure_ends_the_stream() {
+    let text = Text::start().await;
+    let thinking = Script::text("Well, nine. </think> At nine.");
+    text.upstream.script(Api::Chat, thinking);
+    let events = reply(&text, question("scripted-chat")).await;
+    assert!(
+        events
+            .iter()
+            .any(|event| event["type"] == "reply.retracted")
+    );
+    assert_eq!(said(&events).trim(), "At nine.");
+
+    for (fault, code) in [
+        (Fault::Status(500), "upstream_error"),
+        (Fault::Cut { after: 2 }, "upstream_cut"),
+    ] {
+        let script = Script {
+            fault: Some(fault),
+            ..Script::default()
+        };
+        text.upstream.script(Api::Chat, script);
+        let events = reply(&text, question("scripted-chat")).await;
+        let last = events.last().unwrap();
+        assert_eq!(last["type"], "reply.failed", "{events:?}");
+        assert_eq!(last["code"], code);
+    }
+}
+
+#[tokio::test]
+async fn whoever_goes_away_cancels_the_reply_and_its_tokens_are_counted() {
+    let text = Text::patient().await;
+    let words = Script {
+        text: "word ".repeat(40),
+        ..Script::fault(Fault::Stall { after: 10 })
+    };
+    text.upstream.script(Api::Chat, words);
+    let request = text.app.request(Method::POST, REPLIES);
+    let request = request.header("x-api-key", &text.partner);
+    let response = request.json(&question("scripted-chat")).send().await;
+    read_until(response.unwrap(), |read| {
+        read.matches("reply.delta").count() >= 2
+    })
+    .await;
+    let soon = patience(Duration::from_secs(5));
+    let (end, _) = text.upstream.ended(Api::Chat, 0, soon).await.unwrap();
+    assert_eq!(end, End::Disconnected);
+    let counted = |metrics: &String| {
+        metrics.lines().any(|line| {
+            line.starts_with("colloquy_tokens_total{")
+                && [r#"model="scripted-chat""#, r#"kind="output""#]
+                    .iter()
+                    .all(|label| line.contains(label))
+        })
+    };
+    until("the tokens are counted", counted, async || {
+        send(text.app.request(Method::GET, "/metrics")).await.text
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn drafts_that_cannot_reply_are_refused_before_the_stream() {
+    let text = Text::start().await;
+    let other = text.app.partner("other").await.key;
+    let post = async |key: &str, body: Value| text.app.post(key, REPLIES, body).await;
+    let with = |name: &str, value: Value| {
+        let mut body = question("scripted-chat");
+        body[name] = value;
+        body
+    };
+    let turn = |role: &str, content: &str| json!({"role": role, "content": content});
+    for (body, field) in [
+        (with("messages", json!([])), "messages"),
+        (with("messages", json!([turn("user", " ")])), "messages"),
+        (
+            with("messages", json!([turn("assistant", "Hi")])),
+            "messages",
+        ),
+        (
+            with("messages", json!([turn("system", "Hi")])),
+            "messages[0].role",
+        ),
+        (
+            with("messages", json!(vec![turn("user", "Hi"); 201])),
+            "messages",
+        ),
+        (with("model", json!("nobody")), "model"),
+        (with("style", json!("sung")), "style"),
+        (
+            with("character_params", json!({})),
+            "character_params.guest",
+        ),
+        (
+            with("character_params", json!({"context": 1})),
+            "character_params.context",
+        ),
+        (with("character", json!("repo:other/guide")), "character"),
+        (with("character", json!("repo:acme/nobody")), "character"),
+        (
+            with("character", json!({"personality": "{{ x"})),
+            "character.personality",
+        ),
+        (with("tools", json!([])), "tools"),
+    ] {
+        let refused = post(&text.partner, body).await.expect(400);
+        assert_eq!(refused["field"], field, "{refused}");
+    }
+    assert!(text.asked(Api::Chat).is_empty(), "no model was asked");
+
+    post(&other, question("scripted-chat")).await.expect(403);
+    post(&text.key, question("scripted-chat")).await.expect(401);
+    for scopes in [json!(["calls"]), json!(["characters"])] {
+        let body = json!({"scopes": scopes});
+        let made = text.app.post(&text.partner, "/api/keys/acme", body).await;
+        let key = made.expect(201)["api_key"].as_str().unwrap().to_owned();
+        post(&key, question("scripted-chat")).await.expect(403);
+    }
+    let saved = json!({"name": "guide", "personality": "You are {{ guest }}'s guide."});
+    let path = "/api/characters/acme";
+    text.app.post(&text.partner, path, saved).await.expect(201);
+    reply(&text, with("character", json!("repo:acme/guide"))).await;
+}
