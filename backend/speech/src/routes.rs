@@ -2,12 +2,12 @@
 
 use axum::{
     Json,
-    extract::{FromRef, Request, State},
+    extract::{FromRef, FromRequestParts as _, Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use colloquy_accounts::{
-    Accounts, Scope,
+    Accounts, PartnerId, Scope,
     ledger::Outcome,
     quotas::{self, Payer, QuotaKind},
 };
@@ -17,14 +17,14 @@ use colloquy_base::{
     invalid::InvalidField,
 };
 use colloquy_http::{
-    ApiError,
+    ApiError, ApiQuery,
     extract::{body_bytes, is_json, unsupported_media_type},
     memory::Share,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_providers::{Gender, VoiceInfo};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     bill::{self, Bill},
@@ -218,13 +218,15 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     Ok(response)
 }
 
-/// What the synthesizer calls a voice of the library, of the partner whose key it is.
+/// What the synthesizer calls a voice of the library, of a partner that the key reaches.
 async fn named(
     speech: &Speech,
     payer: &Payer,
     reference: (&str, &str),
 ) -> Result<String, ApiError> {
-    let tenant = payer.principal().own_tenant().ok_or_else(unknown_voice)?;
+    let partner = PartnerId::parse(reference.0).map_err(|_| unknown_voice())?;
+    let tenant = payer.principal().tenant(&partner);
+    let tenant = tenant.map_err(|_| unknown_voice())?;
     let meant = library::meant(speech, &tenant, reference).await?;
     meant.ok_or_else(unknown_voice)
 }
@@ -267,6 +269,9 @@ fn unspeakable() -> ApiError {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Voices)]
 pub(crate) struct VoicesPage {
+    /// The `model` of requests for speech.
+    #[schema(example = "colloquy-tts")]
+    model: String,
     voices: Vec<VoiceView>,
     /// Whether other ids are passed on to the configured voice service, which knows what they are.
     may_have_others: bool,
@@ -299,9 +304,18 @@ impl From<VoiceInfo> for VoiceView {
     }
 }
 
+/// Whose voices are listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct VoicesQuery {
+    /// The partner whose library is listed, too; without it that of the key, and for an administrator none.
+    partner: Option<String>,
+}
+
 /// Lists the voices, with the same keys as for speech: those of the synthesizer, and those of the partner's library that it can speak with.
 #[utoipa::path(
-    get, path = "/v2/audio/voices", tag = "speech",
+    get, path = "/v2/audio/voices", tag = "speech", params(VoicesQuery),
     responses(
         (status = 200, body = VoicesPage),
         (status = 503, description = "`{error}`: the voice service is not available"),
@@ -309,12 +323,17 @@ impl From<VoiceInfo> for VoiceView {
 )]
 pub(crate) async fn list_voices(
     State(speech): State<Speech>,
-    parts: Parts,
+    mut parts: Parts,
 ) -> Result<Json<VoicesPage>, ApiError> {
     let payer = payer(&parts, &speech).await?;
+    let ApiQuery(query) = ApiQuery::<VoicesQuery>::from_request_parts(&mut parts, &()).await?;
+    let tenant = match &query.partner {
+        Some(partner) => Some(payer.principal().tenant(&PartnerId::parse(partner)?)?),
+        None => payer.principal().own_tenant(),
+    };
     let list = voices::list(&speech).await.map_err(SoundError::from)?;
     let mut own = Vec::new();
-    if let Some(tenant) = payer.principal().own_tenant() {
+    if let Some(tenant) = tenant {
         for voice in speech.library.voices(&tenant).await? {
             let id = voice.synthesizer_voice;
             let known = list.voices.iter().find(|known| known.id == id);
@@ -328,6 +347,7 @@ pub(crate) async fn list_voices(
     }
     let voices = list.voices.into_iter().map(VoiceView::from);
     Ok(Json(VoicesPage {
+        model: speech.config.speech.model.clone(),
         voices: voices.chain(own).collect(),
         may_have_others: list.may_have_others,
     }))

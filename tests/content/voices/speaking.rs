@@ -1,7 +1,10 @@
 //! Which voice of the synthesizer speaks as a voice of the library, and that it is the one that is shown.
 
 use colloquy::{Config, providers};
-use harness::upstream::{Api, Upstream};
+use harness::{
+    app::ADMIN_KEY,
+    upstream::{Api, Upstream},
+};
 
 use super::*;
 
@@ -123,4 +126,37 @@ async fn the_voice_that_speaks_is_shown() {
         .await;
     assert_eq!(stage.spoken().await, Value::Null);
     assert_eq!(stage.shown().await, (Value::Null, Value::Null));
+}
+
+#[tokio::test]
+async fn administrators_list_and_speak_with_the_voices_of_a_partner() {
+    let stage = Stage::start().await;
+    let other = stage.app.partner("other").await.key;
+    let ids = async |key: &str, query: &str| {
+        let path = format!("/v2/audio/voices{query}");
+        let page = stage.app.get(key, &path).await.expect(200);
+        let voices = page["voices"].as_array().unwrap().iter();
+        let ids = voices.map(|voice| voice["id"].as_str().unwrap().to_owned());
+        ids.filter(|id| id.starts_with("repo:")).collect::<Vec<_>>()
+    };
+    let anna = ["repo:acme/Anna"];
+    assert_eq!(ids(&stage.key, "").await, anna);
+    assert_eq!(ids(&stage.key, "?partner=acme").await, anna);
+    assert_eq!(ids(ADMIN_KEY, "?partner=acme").await, anna);
+    assert!(ids(ADMIN_KEY, "").await.is_empty());
+    assert!(ids(ADMIN_KEY, "?partner=other").await.is_empty());
+    for (key, query, status) in [
+        (&other, "?partner=acme", 403),
+        (&other, "?partner=A", 400),
+        (&other, "?owner=acme", 400),
+    ] {
+        let path = format!("/v2/audio/voices{query}");
+        stage.app.get(key, &path).await.expect(status);
+    }
+    let body = json!({"model": "colloquy-tts", "voice": "repo:acme/Anna", "input": "Hello.", "response_format": "pcm"});
+    for (key, status) in [(ADMIN_KEY, 200), (&other, 400)] {
+        let request = stage.app.request(Method::POST, "/v2/audio/speech");
+        let said = send(request.bearer_auth(key).json(&body)).await;
+        assert_eq!(said.status, status, "{}", said.text);
+    }
 }

@@ -41,7 +41,8 @@ async fn the_server_is_asked_for_its_own_voice_and_model() {
     assert!(refused.expect(400)["error"].is_string());
     let page = app.get(&partner.key, "/v2/audio/voices").await.expect(200);
     let anna = json!({"id": "anna", "name": "anna", "language": null, "gender": null});
-    assert_eq!(page, json!({"voices": [anna], "may_have_others": false}));
+    let expected = json!({"model": "colloquy-tts", "voices": [anna], "may_have_others": false});
+    assert_eq!(page, expected);
 }
 
 #[tokio::test]
