@@ -1,8 +1,8 @@
 // The views of the console: their addresses, and who sees them.
 
 import {
-  ANALYSES, ANALYSIS, BASE, CALL, CALLS, CHARACTER, CHARACTERS, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, QUOTA, QUOTAS, RETRIEVAL, TRANSCRIPT,
-  TRANSCRIPTS, USAGE, VOICE, VOICES, address,
+  ANALYSES, ANALYSIS, BASE, CALL, CALLS, CHARACTER, CHARACTERS, CHARACTER_EDITOR, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, NEW_CHARACTER, QUOTA,
+  QUOTAS, RETRIEVAL, TRANSCRIPT, TRANSCRIPTS, USAGE, VOICE, VOICES, address,
 } from "./addresses";
 import { type Schemas, may, sessions } from "./api";
 import { shortId } from "./calls/names";
@@ -120,6 +120,20 @@ const DETAILS: Detail[] = [
     within: CHARACTERS,
     title: ({ name }) => `Character ${name}`,
     view: lazy(async () => (await import("./views/character")).Character),
+    scope: "characters",
+  },
+  {
+    path: CHARACTER_EDITOR,
+    within: CHARACTERS,
+    title: ({ name }) => `Edit ${name}`,
+    view: lazy(async () => (await import("./views/character-edit")).EditCharacter),
+    scope: "characters",
+  },
+  {
+    path: NEW_CHARACTER,
+    within: CHARACTERS,
+    title: () => "New character",
+    view: lazy(async () => (await import("./views/character-edit")).NewCharacter),
     scope: "characters",
   },
   {

@@ -55,7 +55,7 @@ test("long texts are cut at lines, and never within a character", async () => {
 });
 
 test("the differences of texts are shown with what is around them", async () => {
-  const { difference } = await load("documents/diff.ts");
+  const { difference } = await load("diff.ts");
   assert.deepEqual(difference("a\n", "a\n"), { kind: "equal" });
   const numbers = Array.from({ length: 20 }, (_, place) => String(place));
   const changed = numbers.with(10, "ten").join("\n");
@@ -68,7 +68,7 @@ test("the differences of texts are shown with what is around them", async () => 
 });
 
 test("texts that are too long or too different are not compared", async () => {
-  const { BOUNDS, difference } = await load("documents/diff.ts");
+  const { BOUNDS, difference } = await load("diff.ts");
   const bounds = (own) => ({ ...BOUNDS, ...own });
   assert.deepEqual(difference("a".repeat(60), "b".repeat(60), bounds({ characters: 100 })), { kind: "too-large" });
   assert.deepEqual(difference("a\n".repeat(60), "b", bounds({ lines: 50 })), { kind: "too-large" });

@@ -2,10 +2,12 @@
 
 import { Icon, type IconName } from "./icon";
 
-/** An icon button. Its label names the action and the row. */
-export function RowAction({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }) {
+type RowActionProps = { icon: IconName; label: string; isDisabled?: boolean; onClick: () => void };
+
+/** An icon button. Its label names the action and the row. One that is disabled keeps the focus. */
+export function RowAction({ icon, label, isDisabled = false, onClick }: RowActionProps) {
   return (
-    <button type="button" class="bare" aria-label={label} title={label} onClick={onClick}>
+    <button type="button" class="bare" aria-label={label} title={label} {...(isDisabled && { "aria-disabled": true })} onClick={() => !isDisabled && onClick()}>
       <Icon name={icon} />
     </button>
   );

@@ -1,26 +1,27 @@
-// Tabs, of which the address holds the current one.
+// Tabs: one panel at a time.
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
 type TabsProps<T extends string> = {
+  /** What the tabs are about. */
   label: string;
   tabs: readonly T[];
   titles: Record<T, string>;
   current: T;
   onSet: (tab: T) => void;
-  /** The content of the current tab. */
+  /** The panel of the current tab. */
   children: ComponentChildren;
 };
 
-/** Tabs with the panel of the current one. Arrow keys, Home and End change the tab. */
+/** Tabs with their panel, of which a page has one set. Arrow keys, Home and End go from tab to tab. */
 export function Tabs<T extends string>({ label, tabs, titles, current, onSet, children }: TabsProps<T>) {
   const list = useRef<HTMLDivElement>(null);
   const press = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const place = { Home: 0, End: tabs.length - 1 }[event.key] ?? (step && (tabs.indexOf(current) + step + tabs.length) % tabs.length);
     const next = place === undefined ? undefined : tabs[place];
-    if (!next) return;
+    if (next === undefined) return;
     event.preventDefault();
     onSet(next);
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();

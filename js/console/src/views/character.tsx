@@ -1,18 +1,25 @@
-// One character: its newest version or an older one, and the list of its versions.
+// One character: its newest version or an older one, a conversation with it, and the list of its versions.
 
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
-import { CALLS, CHARACTER, CHARACTERS, address } from "../addresses";
+import { CALLS, CHARACTERS, CHARACTER_EDITOR, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
 import { otherParameters, versionOf } from "../characters/parameters";
-import { ask, askPage } from "../problem";
-import { Link, query } from "../router";
+import { ask } from "../problem";
+import { Link, navigate, query } from "../router";
 import { Back } from "../ui/back";
 import { formatNumber } from "../ui/format";
-import { usePages, useResource } from "../ui/resource";
-import { More, Shown, Table } from "../ui/states";
+import { Icon } from "../ui/icon";
+import { lazy } from "../ui/lazy";
+import { useResource } from "../ui/resource";
+import { Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { Text, Value, Values } from "../ui/value";
+import { DeleteCharacter, Restore } from "./character-dialogs";
+import { Versions } from "./character-versions";
+
+const SavedPlayground = lazy(async () => (await import("./character-playground")).SavedPlayground);
 
 type CharacterView = Schemas["CharacterView"];
 type Parameters = Schemas["CharacterParameters"];
@@ -125,48 +132,32 @@ function Content({ of }: { of: CharacterView }) {
   );
 }
 
-function Versions({ partner, name, shown }: Props & { shown: number }) {
-  const versions = usePages(
-    (call, cursor) => {
-      const params = { path: { partner, name }, query: { ...(cursor !== undefined && { cursor }) } };
-      return askPage(api.GET("/api/characters/{partner}/{name}/versions", { ...call, params }));
-    },
-    [partner, name],
-    { partner, kinds: ["character"], id: name },
-  );
+/** What can be done with the newest version, or with an older one. */
+function Actions({ partner, name, of, version }: Props & { of: CharacterView; version: number | null }) {
+  const opened = useSignal<"delete" | "restore" | null>(null);
+  const close = () => (opened.value = null);
   return (
-    <Shown of={versions}>
-      {({ entries, next }) => (
-        <>
-          <Table label="Versions">
-            <thead>
-              <tr>
-                <th scope="col">Version</th>
-                <th scope="col">Created</th>
-              </tr>
-            </thead>
-            <tbody>
-              {entries.map(({ version, updated_at }, place) => (
-                <tr key={version}>
-                  <th scope="row">
-                    <Link
-                      to={address(CHARACTER, { partner, name }, { version: place === 0 ? null : String(version) })}
-                      aria-current={version === shown ? "true" : undefined}
-                    >
-                      Version {formatNumber(version)}
-                    </Link>
-                  </th>
-                  <td>
-                    <Time at={updated_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </Table>
-          <More next={next} isLoading={versions.isLoading.value} more={versions.more} />
-        </>
-      )}
-    </Shown>
+    <>
+      <div class="actions">
+        {may("calls") && <Link to={address(CALLS, { partner }, { character: name })}>Calls with this character</Link>}
+        {version === null ? (
+          <>
+            <button type="button" class="primary" onClick={() => navigate(address(CHARACTER_EDITOR, { partner, name }))}>
+              <Icon name="pencil" /> Edit
+            </button>
+            <button type="button" onClick={() => (opened.value = "delete")}>
+              <Icon name="trash-2" /> Delete…
+            </button>
+          </>
+        ) : (
+          <button type="button" onClick={() => (opened.value = "restore")}>
+            <Icon name="undo-2" /> Restore this version…
+          </button>
+        )}
+      </div>
+      {opened.value === "delete" && <DeleteCharacter partner={partner} name={name} versions={of.version} onClose={close} />}
+      {opened.value === "restore" && <Restore partner={partner} name={name} of={of} onClose={close} />}
+    </>
   );
 }
 
@@ -181,16 +172,30 @@ export function Character({ partner, name }: Props) {
     [partner, name, version],
     { partner, kinds: ["character"], id: name },
   );
+  const isTalking = useSignal(false);
   return (
     <>
       <Back to={address(CHARACTERS, { partner })}>All characters</Back>
-      {may("calls") && (
-        <p>
-          <Link to={address(CALLS, { partner }, { character: name })}>Calls with this character</Link>
-        </p>
-      )}
-      <Shown of={character}>{(found) => <Content of={found} />}</Shown>
-      <h2>Versions</h2>
+      <Shown of={character}>
+        {(found) => (
+          <>
+            <Actions partner={partner} name={name} of={found} version={version} />
+            <Content of={found} />
+            {may("calls") && (
+              <>
+                <h2>Playground</h2>
+                {isTalking.value ? (
+                  <SavedPlayground key={found.version} partner={partner} of={found} />
+                ) : (
+                  <button type="button" onClick={() => (isTalking.value = true)}>
+                    <Icon name="play" /> Talk with {version === null ? "it" : "this version"}
+                  </button>
+                )}
+              </>
+            )}
+          </>
+        )}
+      </Shown>
       <Versions partner={partner} name={name} shown={version ?? character.data.value?.version ?? 0} />
     </>
   );

@@ -1,10 +1,11 @@
 // The characters of a partner, by name.
 
-import { CHARACTER, address } from "../addresses";
+import { CHARACTER, NEW_CHARACTER, address } from "../addresses";
 import { api } from "../api";
 import { askPage } from "../problem";
-import { Link } from "../router";
+import { Link, navigate } from "../router";
 import { formatNumber } from "../ui/format";
+import { Icon } from "../ui/icon";
 import { usePages } from "../ui/resource";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
@@ -16,17 +17,24 @@ export function Characters({ partner }: { partner: string }) {
     [partner],
     { partner, kinds: ["character"] },
   );
+  const create = () => navigate(address(NEW_CHARACTER, { partner }));
   return (
     <Shown of={characters}>
       {({ entries, next }) =>
         entries.length === 0 ? (
           <Empty icon="user-round" title="No characters yet">
-            <p>
-              <code>POST /api/characters/{partner}</code> creates one.
-            </p>
+            <p>A character says who speaks: its personality, its voice, and what it knows.</p>
+            <button type="button" class="primary" onClick={create}>
+              Create a character
+            </button>
           </Empty>
         ) : (
           <>
+            <div class="actions">
+              <button type="button" class="primary" onClick={create}>
+                <Icon name="plus" /> Create a character
+              </button>
+            </div>
             <Table label="Characters">
               <thead>
                 <tr>

@@ -1,75 +1,11 @@
 // The differences of two texts of a document, line by line.
 
-import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
-
 import type { Schemas } from "../api";
 import { type DocumentAt, readText } from "../documents/contents";
-import { type Hunk, type Line, difference } from "../documents/diff";
-import { counted } from "../knowledge/words";
 import type { Call } from "../ui/resource";
 import { Shown } from "../ui/states";
+import { Difference } from "./difference";
 import { ReadAgain, useLiveContents } from "./document-live";
-
-/** Hunks rendered at a time. */
-const STEP = 200;
-/** Characters of a line that are shown. */
-const MAX_LINE = 4_000;
-
-const MARKS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "−" };
-const WORDS: Record<Line["kind"], string> = { same: "", added: "added: ", removed: "removed: " };
-
-function Lines({ of }: { of: Line[] }) {
-  return (
-    <>
-      {of.map(({ kind, text }, place) => (
-        <div key={place} class={`line ${kind}`}>
-          <span aria-hidden="true">{MARKS[kind]}</span>
-          <span dir="auto">
-            {kind !== "same" && <span class="hidden">{WORDS[kind]}</span>}
-            {text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)}…` : text}
-          </span>
-        </div>
-      ))}
-    </>
-  );
-}
-
-const isSkipped = (hunk: Hunk): hunk is { skipped: number } => "skipped" in hunk;
-
-/** The differences of two texts. */
-export function Difference({ before, after }: { before: string; after: string }) {
-  const found = useMemo(() => difference(before, after), [before, after]);
-  const shown = useSignal(STEP);
-  if (found.kind === "equal") return <p class="none">The texts are equal.</p>;
-  if (found.kind === "too-large") return <p class="none">The texts are too long or too different to compare them line by line.</p>;
-  const { hunks, added, removed } = found;
-  return (
-    <>
-      <p class="hint">
-        {counted(added, "line")} added, {counted(removed, "line")} removed
-      </p>
-      <div class="diff">
-        {hunks.slice(0, shown.value).map((hunk, place) =>
-          isSkipped(hunk) ? (
-            <div key={place} class="skipped">
-              {counted(hunk.skipped, "equal line")}
-            </div>
-          ) : (
-            <Lines key={place} of={hunk.lines} />
-          ),
-        )}
-      </div>
-      {hunks.length > shown.value && (
-        <div class="more">
-          <button type="button" onClick={() => (shown.value += STEP)}>
-            Show more
-          </button>
-        </div>
-      )}
-    </>
-  );
-}
 
 /** The differences of the final content from the digitized text. */
 export function Changes({ at, of }: { at: DocumentAt; of: Schemas["DocumentView"] }) {

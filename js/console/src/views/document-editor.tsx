@@ -6,14 +6,13 @@ import { useEffect, useRef } from "preact/hooks";
 import {
   type DocumentAt, type Replaced, type Tagged, type WritableVariant, isConflict, readTagged, replacedBy, writeText,
 } from "../documents/contents";
-import { type Edit, editOf, endEdit, isChanged, setEdit, takesFocus } from "../documents/edits";
+import { type Edit, textEdits } from "../documents/edits";
 import { counted } from "../knowledge/words";
 import { toProblem } from "../problem";
-import { Dialog } from "../ui/dialog";
-import { Form } from "../ui/form";
 import { Icon } from "../ui/icon";
 import { notify } from "../ui/toasts";
-import { Difference } from "./document-diff";
+import { Compared } from "./difference";
+import { Discard } from "./discard";
 
 /**
  * Why a text was not written: `now` is the content that others wrote meanwhile, null if they removed it; with `isWaiting` it is the same as before, and a
@@ -35,7 +34,7 @@ function ConflictNotice({ theirs, own, onOverwrite, onDiscard, isBusy }: Conflic
           ? "Nothing was saved: another text was saved before and waits for the budget of the base."
           : "Nothing was saved: the text has changed since you began to edit it."}
       </p>
-      {!isWaiting && <Compared before={now?.text ?? ""} after={own} />}
+      {!isWaiting && <Compared title="Compare the text of now with yours" before={now?.text ?? ""} after={own} />}
       <div class="actions start">
         <button type="button" class="danger" aria-disabled={isBusy} onClick={onOverwrite}>
           {isWaiting ? "Replace the waiting text" : "Overwrite with mine"}
@@ -48,44 +47,24 @@ function ConflictNotice({ theirs, own, onOverwrite, onDiscard, isBusy }: Conflic
   );
 }
 
-/** The difference from another text, as it was when somebody asked for it. */
-function Compared({ before, after }: { before: string; after: string }) {
-  const shown = useSignal<string | null>(null);
-  return (
-    <details onToggle={(event) => (shown.value = event.currentTarget.open ? after : null)}>
-      <summary>Compare the text of now with yours</summary>
-      {shown.value !== null && <Difference before={before} after={shown.value} />}
-    </details>
-  );
-}
-
-function Discard({ onDiscard, onClose }: { onDiscard: () => void; onClose: () => void }) {
-  return (
-    <Dialog title="Discard your changes?" onClose={onClose}>
-      <p>The text stays as it was before you edited it.</p>
-      <Form action="Discard" busy="Discarding…" isDanger onSend={async () => onDiscard()} onCancel={onClose} />
-    </Dialog>
-  );
-}
-
 export function Editor({ at, name, variant }: { at: DocumentAt; name: string; variant: WritableVariant }) {
   const textAt = { ...at, variant };
-  const edit: Edit = editOf(textAt) ?? { at: textAt, name, before: null, text: "" };
+  const edit: Edit = textEdits.of(textAt) ?? { at: textAt, name, before: null, text: "" };
   const isBusy = useSignal(false);
   const error = useSignal("");
   const conflict = useSignal<Conflict | null>(null);
   const isDiscarding = useSignal(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  const hasChanges = isChanged(edit);
+  const hasChanges = textEdits.isChanged(edit);
   // Who comes by the tabs, or back to the page, keeps the focus there.
   useEffect(() => {
-    if (takesFocus(textAt)) field.current?.focus({ preventScroll: true });
+    if (textEdits.takesFocus(textAt)) field.current?.focus({ preventScroll: true });
   }, []);
 
   const write = async (replaced: Replaced) => {
     try {
       const isWritten = await writeText(at, variant, edit.text, replaced);
-      endEdit(textAt);
+      textEdits.end(textAt);
       notify(isWritten ? `The ${WHAT[variant]} is saved` : `The ${WHAT[variant]} is kept until the budget has room for it`);
     } catch (thrown) {
       if (!isConflict(thrown)) throw thrown;
@@ -101,7 +80,7 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
     await write(replaced).catch((thrown: unknown) => (error.value = toProblem(thrown).message));
     isBusy.value = false;
   };
-  const discard = () => endEdit(textAt);
+  const discard = () => textEdits.end(textAt);
   const theirs = conflict.value;
   const overwrite = ({ now, isWaiting }: Conflict) => void save(isWaiting ? "any" : replacedBy(now));
   return (
@@ -118,7 +97,7 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
         readOnly={isBusy.value}
         aria-label={`The ${WHAT[variant]}`}
         value={edit.text}
-        onInput={(event) => setEdit({ ...edit, text: event.currentTarget.value })}
+        onInput={(event) => textEdits.set({ ...edit, text: event.currentTarget.value })}
       />
       <p class="error" role="alert">
         {error.value}
@@ -133,7 +112,7 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
         </button>
       </div>
       {variant === "rewritten" && <p class="hint">Saved content is embedded again and searched as soon as that is done.</p>}
-      {isDiscarding.value && <Discard onDiscard={discard} onClose={() => (isDiscarding.value = false)} />}
+      {isDiscarding.value && <Discard what="The text" onDiscard={discard} onClose={() => (isDiscarding.value = false)} />}
     </div>
   );
 }

@@ -6,7 +6,7 @@ import type { Schemas } from "../api";
 import {
   type DocumentAt, MAX_EDITED, type Variant, type WritableVariant, readTagged, readText, saveContent,
 } from "../documents/contents";
-import { editOf, isChanged, openEdit } from "../documents/edits";
+import { textEdits } from "../documents/edits";
 import { PART_LENGTH, firstParts } from "../documents/parts";
 import { Action } from "../ui/action";
 import { formatNumber } from "../ui/format";
@@ -62,15 +62,15 @@ type TextProps = { at: DocumentAt; of: DocumentView; variant: Exclude<Variant, "
 function Edit({ at, of, variant, onEdit }: TextProps) {
   const edit = async () => {
     const target = variant === "draft" ? "rewritten" : variant;
-    const kept = editOf({ ...at, variant: target });
-    if (kept && isChanged(kept)) {
+    const kept = textEdits.of({ ...at, variant: target });
+    if (kept && textEdits.isChanged(kept)) {
       notify("Your unsaved changes are shown; save or discard them first");
-      openEdit(kept);
+      textEdits.open(kept);
       return onEdit(target);
     }
     const before = await readTagged(at, target);
     const text = variant === "draft" ? (await readText(at, variant)).content : (before?.text ?? "");
-    openEdit({ at: { ...at, variant: target }, name: of.name, before, text });
+    textEdits.open({ at: { ...at, variant: target }, name: of.name, before, text });
     onEdit(target);
   };
   return <Action icon="pencil" label={variant === "draft" ? "Edit as the final content" : "Edit"} busy="Opening…" onRun={edit} />;
@@ -102,12 +102,12 @@ function Read({ at, of, variant, onEdit }: TextProps) {
 export function TextContent(props: TextProps) {
   const { at, of, variant, onEdit } = props;
   const target = variant === "draft" ? null : variant;
-  if (target && editOf({ ...at, variant: target })) return <Editor at={at} name={of.name} variant={target} />;
+  if (target && textEdits.of({ ...at, variant: target })) return <Editor at={at} name={of.name} variant={target} />;
   if (fileOf(of, variant)) return <Read {...props} />;
   const { title, next } = EMPTY[variant];
   const write = () => {
     if (!target) return;
-    openEdit({ at: { ...at, variant: target }, name: of.name, before: null, text: "" });
+    textEdits.open({ at: { ...at, variant: target }, name: of.name, before: null, text: "" });
     onEdit(target);
   };
   return (

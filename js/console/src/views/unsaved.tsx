@@ -1,26 +1,28 @@
-// Texts that were edited and not saved, such as after a lost connection, with the ways back to them.
+// Edits that were not saved, such as after a lost connection, with the ways back to them.
 
-import { DOCUMENT, address } from "../addresses";
-import { type Edit, keyOf, unsaved } from "../documents/edits";
+import { unsaved } from "../edits";
 import { counted } from "../knowledge/words";
 import { Link } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icon";
 
-const TEXTS: Record<Edit["at"]["variant"], string> = { digitized: "digitized text", rewritten: "final content" };
-
-/** The unsaved texts, each with a link to its editor. */
+/** The unsaved edits, each with a link to its editor. */
 export function UnsavedTexts({ onFollow }: { onFollow: () => void }) {
   if (unsaved.value.length === 0) return null;
   return (
     <ul class="names">
-      {unsaved.value.map(({ at, name }) => (
-        <li key={keyOf(at)}>
-          <Link to={address(DOCUMENT, { partner: at.partner, name: at.base, id: at.id }, { tab: at.variant })} onFollow={onFollow}>
+      {unsaved.value.map(({ key, to, name, part, within }) => (
+        <li key={key}>
+          <Link to={to} onFollow={onFollow}>
             <bdi>{name}</bdi>
           </Link>{" "}
           <span class="hint">
-            {TEXTS[at.variant]}, in <bdi>{at.base}</bdi>
+            {part}
+            {within !== undefined && (
+              <>
+                , in <bdi>{within}</bdi>
+              </>
+            )}
           </span>
         </li>
       ))}
@@ -30,7 +32,7 @@ export function UnsavedTexts({ onFollow }: { onFollow: () => void }) {
 
 const words = () => counted(unsaved.value.length, "unsaved text");
 
-/** A button for the unsaved texts, while there are any. */
+/** A button for the unsaved edits, while there are any. */
 export function UnsavedButton({ onOpen }: { onOpen: () => void }) {
   if (unsaved.value.length === 0) return null;
   return (

@@ -1,0 +1,30 @@
+// The playground of a version that is saved.
+
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+
+import { useCheck } from "../characters/check";
+import { draftOf } from "../characters/draft";
+import type { CharacterView } from "../characters/save";
+import { Preview } from "./character-preview";
+import { Playground } from "./playground";
+
+export function SavedPlayground({ partner, of }: { partner: string; of: CharacterView }) {
+  const draft = useMemo(() => draftOf(of.name, of), [of]);
+  const values = useSignal<Record<string, string>>({});
+  const checking = useCheck(partner, { draft, values: values.value });
+  const result = checking.result.value;
+  const needsValues = result?.unfilled || Object.keys(values.value).length > 0;
+  return (
+    <>
+      {needsValues && <Preview checking={checking} extra={[]} values={values.value} onValues={(changed) => (values.value = changed)} />}
+      <Playground
+        partner={partner}
+        name={of.parameters.name ?? of.parameters.robot_name ?? of.name}
+        content={of}
+        values={values.value}
+        greeting={result?.rendered?.greetings[0] ?? ""}
+      />
+    </>
+  );
+}
