@@ -206,8 +206,10 @@ impl Rest {
         let mut parts = Vec::new();
         let mut days = filter.clone();
         if filter.by_day {
-            while days.from.saturating_add(DAYS_OF_PAGES.days()) <= filter.to {
-                let next = days.from.saturating_add(DAYS_OF_PAGES.days());
+            // There is no such day behind the last ones of the calendar.
+            while let Ok(next) = days.from.checked_add(DAYS_OF_PAGES.days())
+                && next <= filter.to
+            {
                 days.to = next.saturating_sub(1.days());
                 parts.push(days.clone());
                 (days.from, days.to) = (next, filter.to);

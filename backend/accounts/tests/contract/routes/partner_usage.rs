@@ -176,6 +176,12 @@ on_each_database!(usage_is_sent_as_csv_to_whoever_prefers_it, |database| {
     let empty = format!("{PATH}?from=2026-03-01&to=2026-03-01");
     let answer = accept(&app, &acme.key, &empty, "text/csv").await;
     assert_eq!(answer.text, format!("day,{measures}\r\n"));
+    // The end of the calendar.
+    for from in ["9999-12-31", "9999-11-20", "9999-01-01"] {
+        let last = format!("{PATH}?from={from}&to=9999-12-31");
+        let answer = accept(&app, &acme.key, &last, "text/csv").await;
+        assert_eq!(answer.text, format!("day,{measures}\r\n"));
+    }
     let answer = accept(&app, &acme.key, PATH, "*/*").await;
     assert_eq!(answer.header("content-type"), "application/json");
     assert_eq!(answer.json()["total"]["requests"], 2);
