@@ -2,6 +2,7 @@
 
 use colloquy_accounts::{
     ledger::{self, Amounts, DetachedUsage, UsageContext},
+    quotas,
     storage::{self, Sum},
 };
 use colloquy_kernel::jobs;
@@ -21,7 +22,12 @@ use crate::Analyses;
 /// When there is no such analysis, it has not failed or has no input, or it would not be accepted now if it were new.
 pub(super) async fn retry(analyses: &Analyses, sought: Sought<'_>) -> Result<(), RetryError> {
     let found = store::standing(analyses.store.db(), sought).await?;
-    let tenant = &found.ok_or(RetryError::Unknown)?.tenant();
+    let found = found.ok_or(RetryError::Unknown)?;
+    let tenant = &found.tenant();
+    if let Some(quota) = &found.quota {
+        let allowed = quotas::check_model(analyses, tenant, quota, analyses.model().name()).await;
+        allowed.map_err(AcceptError::from)?;
+    }
     let transaction = analyses.store.begin().await?;
     // Holds the partner, so that nobody else retries it before this transaction ends.
     let open = store::count_open(&transaction, tenant).await?;

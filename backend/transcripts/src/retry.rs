@@ -4,7 +4,7 @@
 use colloquy_accounts::{
     Tenant, hold_partner,
     ledger::{self, Amounts, DetachedUsage, Measure, UsageContext},
-    partners,
+    partners, quotas,
     storage::{self, Sum},
 };
 use colloquy_kernel::jobs;
@@ -32,7 +32,13 @@ pub(super) async fn retry(
 ) -> Result<(), RetryError> {
     let since = kept_since(transcripts);
     let found = store::standing(transcripts.store.db(), tenant, quota, id, since).await?;
-    let tenant = &found.ok_or(RetryError::Unknown)?.tenant();
+    let found = found.ok_or(RetryError::Unknown)?;
+    let tenant = &found.tenant();
+    if let Some(quota) = &found.quota {
+        let model = transcripts.providers.batch.transcriber.name();
+        let allowed = quotas::check_model(transcripts, tenant, quota, model).await;
+        allowed.map_err(AcceptError::from)?;
+    }
     let partner = partners::read(transcripts, tenant).await;
     let partner = partner.map_err(AcceptError::from)?;
     let transaction = transcripts.store.begin().await?;

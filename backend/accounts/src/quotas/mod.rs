@@ -35,7 +35,7 @@ pub use self::{
 };
 use super::{
     AccountError, DataScope, PartnerSettings, Principal, Tenant, keys,
-    ledger::{self, Limits, Period, Standing},
+    ledger::{self, LedgerError, Limits, Period, Standing},
     storage,
 };
 use crate::Directory;
@@ -299,6 +299,27 @@ pub async fn read(
     let mut state = state.ok_or_else(not_found)?;
     state.standing.roll_over(directory.clock.now_ms());
     Ok(state)
+}
+
+/// Checks that a quota may use a model now, for work that was accepted before. Whether the quota still pays is the ledger's question.
+///
+/// # Errors
+/// When it may not, or the database fails.
+pub async fn check_model(
+    directory: &Directory,
+    tenant: &Tenant,
+    id: &str,
+    model: &str,
+) -> Result<(), LedgerError> {
+    let found = store::find(directory.store.db(), tenant, id).await;
+    let found = found.map_err(|error| {
+        directory.store.complain("reading a quota", &error);
+        LedgerError::Unavailable
+    })?;
+    match found {
+        Some(state) => Ok(state.quota.require_model(model)?),
+        None => Ok(()),
+    }
 }
 
 /// Changes a quota. What was used since the beginning of the period keeps counting, also when another sort of period

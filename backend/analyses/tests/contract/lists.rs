@@ -128,7 +128,10 @@ on_each_database!(a_quota_lists_its_own_analyses, |database| {
     let own = create(&app, &quota.key).await;
     assert_eq!(ids(&app, &quota.key, PATH).await, [own.as_str()]);
     assert_eq!(ids(&app, &other.key, PATH).await, [""; 0]);
-    assert_eq!(ids(&app, &acme.key, PATH).await, [own.as_str(), of_key.as_str()]);
+    assert_eq!(
+        ids(&app, &acme.key, PATH).await,
+        [own.as_str(), of_key.as_str()]
+    );
     app.get(&calls.key, PATH).await.expect(403);
     app.get("", PATH).await.expect(401);
     app.get(&quota.key, &format!("{own}/input"))

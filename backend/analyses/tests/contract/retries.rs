@@ -86,6 +86,15 @@ on_each_database!(a_failed_analysis_is_tried_again, |database| {
         app.post(key, &retry, json!({})).await.expect(status);
     }
     limit(100_000).await;
+    // A model that the quota may not use any more.
+    for (models, status) in [(json!(["other"]), 403), (Value::Null, 0)] {
+        let change = json!({"allowed_models": models});
+        app.put(&acme.key, &quota.path, change).await.expect(200);
+        if status > 0 {
+            let refused = app.post(&acme.key, &retry, json!({})).await;
+            refused.expect(status);
+        }
+    }
     // Twice at a time.
     let (first, second) = tokio::join!(
         app.post(&acme.key, &retry, json!({})),
