@@ -12,8 +12,10 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use colloquy_accounts::{Accounts, PartnerTenant, Scope, ledger::Outcome};
-use colloquy_base::{clock::runtime_now, money::Usd};
+use colloquy_accounts::{
+    Accounts, PartnerTenant, Scope, ledger::Outcome, partners, quotas::NotAllowed,
+};
+use colloquy_base::{clock::runtime_now, money::Usd, permits::Permit};
 use colloquy_characters::{CharacterInput, InvalidCharacter, parse_character_params};
 use colloquy_formats::{
     ChatMessage, ChatRole, ErrorBody, Request, ThoughtFilter, TokenUsage, VisibleResult,
@@ -38,6 +40,11 @@ use super::{
 };
 use crate::Generation;
 
+/// Replies in progress at a time, and those of one partner.
+pub(super) const MOST: usize = 64;
+pub(super) const MOST_OF_PARTNER: usize = 8;
+/// When a partner that has as many as it may should ask again.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The most turns of a conversation.
 const MAX_TURNS: usize = 200;
 /// Keeps a silent stream open.
@@ -214,6 +221,8 @@ pub(crate) struct DraftTimes {
         (status = 200, description = "The events; the schema is that of their data", content((DraftReplyEvent = "text/event-stream"))),
         (status = 400, description = "A field is wrong, the character cannot be used (`invalid_character`), a placeholder has no value, or there is no such model"),
         (status = 413, description = "The body is too large, or the documents of the character take more memory than the server has for one partner"),
+        (status = 403, description = "The key lacks a scope, or the partner may not use the model (`model_not_allowed`)"),
+        (status = 429, description = "Eight replies of drafts of the partner are in progress; retry after `Retry-After` seconds"),
         (status = 503, description = "No memory or time for it now; retry after `Retry-After` seconds"),
     ),
 )]
@@ -227,9 +236,21 @@ pub(crate) async fn create_draft_reply(
     caller.principal.require(Scope::Characters)?;
     caller.principal.require(Scope::Calls)?;
     let turns = turns(&body.messages)?;
-    let model = model(&generation, body.model.as_deref())?;
-    let character = CharacterInput::parse(&body.character)?;
     let tenant = &caller.tenant;
+    let Some(place) = generation.drafts.try_acquire(tenant.partner().as_str()) else {
+        return Err(ApiError {
+            message: "Too many replies of drafts are in progress".to_owned(),
+            ..ApiError::rate_limited(RETRY_AFTER)
+        });
+    };
+    let model = model(&generation, body.model.as_deref())?;
+    if body.model.is_some() {
+        let partner = partners::read(&generation, tenant).await?;
+        if !partner.settings.allows_model(model.name()) {
+            return Err(NotAllowed::PartnerModel.into());
+        }
+    }
+    let character = CharacterInput::parse(&body.character)?;
     if character
         .partner()
         .is_some_and(|partner| partner != tenant.partner())
@@ -296,6 +317,7 @@ pub(crate) async fn create_draft_reply(
         input_bytes,
         output_bytes: 0,
         _memory: share.map(|Extension(share)| share),
+        _place: place,
     };
     reply.tell(DraftReplyEvent::Prepared {
         request_id: reply.arrival.id.clone(),
@@ -399,6 +421,7 @@ struct DraftReply {
     output_bytes: u64,
     /// The memory that the model's answer takes.
     _memory: Option<Share>,
+    _place: Permit,
 }
 
 impl DraftReply {

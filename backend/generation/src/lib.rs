@@ -48,7 +48,7 @@ use std::{fmt, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, server_secret, storage::PendingTexts};
-use colloquy_base::{fair_queue::Priority, language::language_tag};
+use colloquy_base::{fair_queue::Priority, language::language_tag, permits::Permits};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
@@ -85,6 +85,8 @@ pub struct Parts {
     text_sockets: TextSockets,
     /// The inputs of responses that will be stored.
     pending_texts: PendingTexts,
+    /// Replies of drafts that are in progress.
+    drafts: Permits,
 }
 
 impl Generation {
@@ -103,6 +105,7 @@ impl Generation {
             seals: SealingSecret::new(secret),
             text_sockets: TextSockets::new(&characters.config.limits),
             pending_texts: PendingTexts::default(),
+            drafts: Permits::new(drafts::MOST, drafts::MOST_OF_PARTNER),
             characters,
             providers,
             edge,

@@ -2,7 +2,7 @@
 
 use colloquy::{Config, providers};
 use harness::{
-    app::send,
+    app::{ADMIN_KEY, send},
     upstream::{End, Fault, INPUT_TOKENS, Script},
 };
 
@@ -249,4 +249,10 @@ async fn drafts_that_cannot_reply_are_refused_before_the_stream() {
     let path = "/api/characters/acme";
     text.app.post(&text.partner, path, saved).await.expect(201);
     reply(&text, with("character", json!("repo:acme/guide"))).await;
+    // Models that the partner may not use.
+    let settings = json!({"settings": {"allowed_models": ["other"]}});
+    let partner = text.app.put(ADMIN_KEY, "/api/partners/acme", settings);
+    partner.await.expect(200);
+    let refused = post(&text.partner, question("scripted-chat")).await;
+    assert_eq!(refused.expect(403)["code"], "model_not_allowed");
 }
