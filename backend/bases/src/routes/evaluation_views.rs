@@ -220,8 +220,13 @@ pub(crate) struct QuestionResultView {
 }
 
 impl QuestionResultView {
-    /// Describes a result.
-    pub(super) fn of(compared: &ComparedResult, k: usize, names: &HashMap<String, String>) -> Self {
+    /// Describes a result. `names` are those of documents, `texts` those of questions, both by id.
+    pub(super) fn of(
+        compared: &ComparedResult,
+        k: usize,
+        names: &HashMap<String, String>,
+        texts: &HashMap<String, String>,
+    ) -> Self {
         let ComparedResult { result, previous } = compared;
         let rank_in = |outcome: &Outcome, id: &str| {
             let mut expected = outcome.expected.iter();
@@ -240,7 +245,7 @@ impl QuestionResultView {
         let previous = previous.as_ref().and_then(|outcome| outcome.scores(k));
         Self {
             question_id: result.question_id.clone(),
-            user_message: result.user_message.clone(),
+            user_message: texts.get(&result.question_id).cloned().unwrap_or_default(),
             is_changed: result.revision != result.revision_now,
             scores: result.outcome.scores(k).map(Into::into),
             previous: previous.map(Into::into),

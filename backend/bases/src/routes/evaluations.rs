@@ -210,10 +210,13 @@ pub(super) async fn results(
     let expected = expected.flat_map(|it| &it.result.outcome.expected);
     let ids: Vec<&str> = expected.map(|(id, _)| id.as_str()).collect();
     let names = store::document_names(db, &base.id, &ids).await?;
+    let asked = listed.entries.iter();
+    let asked: Vec<&str> = asked.map(|it| it.result.question_id.as_str()).collect();
+    let texts = store::question_texts(db, &base.id, &asked).await?;
     let results = listed.entries.iter();
     let view = QuestionResultPage {
         results: results
-            .map(|it| QuestionResultView::of(it, k, &names))
+            .map(|it| QuestionResultView::of(it, k, &names, &texts))
             .collect(),
         next_cursor: listed.next_cursor,
     };

@@ -258,14 +258,8 @@ pub(crate) async fn set_outcomes(
     outcomes: &[QuestionOutcome],
 ) -> Result<bool, StoreError> {
     // Whoever deletes an evaluation holds its row before those of its results.
-    let sql =
-        "UPDATE knowledge_evaluations SET asked = asked + $2 WHERE id = $1 AND status = 'running'";
-    let count = (outcomes.len() as u64).cast_signed();
-    if db
-        .execute(statement(sql, [id.into(), count.into()]))
-        .await?
-        == 0
-    {
+    let sql = "UPDATE knowledge_evaluations SET asked = asked WHERE id = $1 AND status = 'running'";
+    if db.execute(statement(sql, [id.into()])).await? == 0 {
         return Ok(false);
     }
     let sql = "UPDATE knowledge_evaluation_results SET revision = $3, outcome = $4 WHERE evaluation_id = $1 AND question_id = $2";
@@ -278,6 +272,10 @@ pub(crate) async fn set_outcomes(
         ];
         db.execute(statement(sql, values)).await?;
     }
+    // Counted anew: a batch whose commit was not heard of is stored again.
+    let sql = "UPDATE knowledge_evaluations SET asked = \
+               (SELECT COUNT(*) FROM knowledge_evaluation_results r WHERE r.evaluation_id = $1 AND r.outcome IS NOT NULL) WHERE id = $1";
+    db.execute(statement(sql, [id.into()])).await?;
     Ok(true)
 }
 
@@ -320,7 +318,6 @@ pub(crate) async fn fail_evaluation(
 pub(crate) struct ResultRow {
     pub(crate) question_id: String,
     /// What the question says now.
-    pub(crate) user_message: String,
     /// The revision that was asked, and that of now.
     pub(crate) revision: i64,
     pub(crate) revision_now: i64,
@@ -340,7 +337,6 @@ impl ResultRow {
 #[derive(sqlx::FromRow)]
 struct StoredResult {
     question_id: String,
-    user_message: String,
     revision: i64,
     revision_now: i64,
     outcome: String,
@@ -348,7 +344,7 @@ struct StoredResult {
 
 /// Returns the results of all questions that an evaluation has asked.
 pub(crate) async fn results_of(db: &impl Executor, id: &str) -> Result<Vec<ResultRow>, StoreError> {
-    let sql = "SELECT r.question_id, q.user_message, COALESCE(r.revision, 0) AS revision, q.revision AS revision_now, r.outcome \
+    let sql = "SELECT r.question_id, COALESCE(r.revision, 0) AS revision, q.revision AS revision_now, r.outcome \
                FROM knowledge_evaluation_results r JOIN knowledge_questions q ON q.id = r.question_id \
                WHERE r.evaluation_id = $1 AND r.outcome IS NOT NULL ORDER BY r.question_id";
     let rows: Vec<StoredResult> = db.fetch_all(statement(sql, [id.into()])).await?;
@@ -356,7 +352,6 @@ pub(crate) async fn results_of(db: &impl Executor, id: &str) -> Result<Vec<Resul
         Ok(ResultRow {
             outcome: read(&row.outcome)?,
             question_id: row.question_id,
-            user_message: row.user_message,
             revision: row.revision,
             revision_now: row.revision_now,
         })

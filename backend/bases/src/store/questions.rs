@@ -235,6 +235,24 @@ struct NamedRow {
 /// Documents whose names a statement reads.
 const NAMES_AT_ONCE: usize = 256;
 
+/// Returns the texts of some questions of a base, a page of them at most.
+pub(crate) async fn question_texts(
+    db: &impl Executor,
+    base: &str,
+    ids: &[&str],
+) -> Result<HashMap<String, String>, StoreError> {
+    let mut values = vec![base.into()];
+    let listed = placeholders(&mut values, ids.iter().copied());
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = format!(
+        "SELECT q.id, q.user_message AS name FROM knowledge_questions q WHERE q.base_id = $1 AND q.id IN ({listed})"
+    );
+    let rows: Vec<NamedRow> = db.fetch_all(statement(sql, values)).await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
+}
+
 /// Returns the names of documents of a base, without those that it does not have.
 pub(crate) async fn document_names(
     db: &impl Executor,
