@@ -4,7 +4,7 @@
 use colloquy_store::{Dialect, Executor, StoreError, statement};
 use tokio::sync::mpsc;
 
-use super::TranscriptLine;
+use super::{TranscriptLine, store::NODE_LOST};
 use crate::Calls;
 
 /// Lines that may wait for the database. Further ones are missing until the call is over.
@@ -53,14 +53,14 @@ async fn store(
         let values = [id.into(), number.into()];
         return db.execute(statement(sql, values)).await.map(|_| ());
     }
-    // A line that comes while the call ends waits for that, and is not left behind. SQLite has one writer anyway.
+    // A call that was presumed lost may run on. A line that comes while the call ends waits for that, and is not left behind. SQLite has one writer anyway.
     let lock = match db.dialect() {
         Dialect::Postgres => "FOR NO KEY UPDATE",
         Dialect::Sqlite => "",
     };
     let sql = format!(
         "INSERT INTO call_lines (call_id, line, originator, text, at_ms, interrupted, reply) \
-         SELECT id, $2, $3, $4, $5, $6, $7 FROM calls WHERE id = $1 AND ended_at IS NULL {lock} \
+         SELECT id, $2, $3, $4, $5, $6, $7 FROM calls WHERE id = $1 AND (ended_at IS NULL OR error_code = '{NODE_LOST}') {lock} \
          ON CONFLICT (call_id, line) DO UPDATE SET text = excluded.text, interrupted = excluded.interrupted, reply = excluded.reply"
     );
     let reply = line.reply.as_ref().map(serde_json::to_string).transpose();

@@ -244,6 +244,8 @@ pub(crate) async fn read_lines(
 ) -> Result<Json<CallLinesEnvelope>, ApiError> {
     let row = find(&calls, &payer, &id).await?;
     let said = lines::of(calls.store.db(), &row.id).await?;
+    // The end of a call removes its lines, so whether it is over is read after them.
+    let row = find(&calls, &payer, &row.id).await?;
     Ok(Json(view::lines(&row, said)?))
 }
 

@@ -438,9 +438,8 @@ pub(super) async fn end_presumed_lost(
     end_where(db, id, end, &condition).await
 }
 
-/// What every end sets: only a call that is not over needs its character, the network of its visitor, and the request to end it.
-pub(super) const CLEARED: &str =
-    "character_json = '', character_params = '', page_network = NULL, end_requested_at = NULL";
+/// What every end sets: only a call that is not over needs its character, and the network of its visitor.
+pub(super) const CLEARED: &str = "character_json = '', character_params = '', page_network = NULL";
 
 /// The bytes of a call's metadata, which count once it has ended.
 const METADATA_BYTES: &str = "COALESCE(octet_length(metadata), 0)";
@@ -461,7 +460,7 @@ async fn end_where(
     let transcript_bytes = end.transcript.as_ref().map_or(0, String::len);
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
-         ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, {CLEARED} \
+         ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, end_requested_at = NULL, {CLEARED} \
          WHERE id = $1 AND {condition} RETURNING state, {COLUMNS}"
     );
     let values = [

@@ -74,7 +74,7 @@ impl Replies {
                     reply.record.waited_ms.get_or_insert(millis(waited));
                 }
             }
-            Output::Event(Event::Transcript { line, .. }) => self.told(line),
+            Output::Event(Event::Transcript { line, is_final }) => self.told(line, *is_final),
             _ => {}
         }
     }
@@ -123,8 +123,8 @@ impl Replies {
         }
     }
 
-    /// A line of the character after the reply was asked for is the reply's.
-    fn told(&mut self, line: &Line) {
+    /// The next line of the character after the reply was asked for is the reply's.
+    fn told(&mut self, line: &Line, is_final: bool) {
         if line.originator != Originator::Bot || line.is_aside {
             return;
         }
@@ -132,6 +132,10 @@ impl Replies {
             && reply.after.is_none_or(|after| line.id.0 > after.0)
         {
             self.made.insert(line.id, reply.record.clone());
+            // Further lines, as after an interruption, are none of it.
+            if is_final {
+                self.reply = None;
+            }
         }
         if self.last_line.is_none_or(|last| line.id.0 > last.0) {
             self.last_line = Some(line.id);
@@ -247,7 +251,8 @@ mod tests {
             documents: vec!["Hours".to_owned(), "Prices".to_owned()],
         };
         assert_eq!(replies.of(LineId(3)), Some(expected));
-        for other in [0, 1, 2] {
+        replies.asked(&line(4, Originator::Bot, false), at(3_000));
+        for other in [0, 1, 2, 4] {
             assert_eq!(replies.of(LineId(other)), None, "line {other}");
         }
 
@@ -257,7 +262,7 @@ mod tests {
         };
         replies.answered(&typed, at(5_000));
         replies.asked(&Output::Reply(ReplyId(3)), at(5_000));
-        replies.asked(&line(4, Originator::Bot, false), at(5_400));
-        assert_eq!(replies.of(LineId(4)), Some(ReplyRecord::default()));
+        replies.asked(&line(5, Originator::Bot, false), at(5_400));
+        assert_eq!(replies.of(LineId(5)), Some(ReplyRecord::default()));
     }
 }
