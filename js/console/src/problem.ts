@@ -43,10 +43,10 @@ function wrongFields(errors: unknown): { message: string; field: string } | null
 /** Returns the problem that an error response describes. */
 export function problemOf({ error, response }: Answer<unknown>): Problem {
   const outer = asObject(error);
-  // Below `/v2`, errors are `{error: {code, message, field}}` with the code in upper case, `{error}`, or `{message, errors: {field: [text]}}`.
+  // Below `/v2`, errors are `{error: {code, message, field}}` with the code in upper case, `{error}`, or of transcripts and dialog analyses
+  // `{message, errors: {field: [text]}}`.
   const inner = asObject(outer["error"]);
   const text = (value: unknown) => (typeof value === "string" ? value : undefined);
-  // Transcripts and dialog analyses answer `{message, errors}` for wrong fields; dialog analyses `{message}` for all else.
   const wrong = wrongFields(outer["errors"]);
   const told = text(outer["detail"]) ?? text(inner["message"]) ?? text(outer["error"]) ?? wrong?.message ?? text(outer["message"]);
   const message = told ?? `The server answered with status ${response.status}.`;

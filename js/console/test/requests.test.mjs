@@ -86,7 +86,7 @@ test("errors have the message of the server", async () => {
   await assert.rejects(problem(ofCalls, 404), { status: 404, message: "Call not found", code: "call_not_found", field: "call_id" });
   await assert.rejects(problem({ error: "not this" }, 400), { status: 400, message: "not this" });
   const ofSpeech = { message: "The request is not valid", errors: { input: ["too long"] } };
-  await assert.rejects(problem(ofSpeech, 400), { status: 400, message: "too long", field: "input" });
+  await assert.rejects(problem(ofSpeech, 400), { status: 400, message: "input too long", field: "input" });
   await assert.rejects(problem("<html>", 502), { status: 502, message: "The server answered with status 502." });
   await assert.rejects(problem({ detail: [{ msg: "x" }] }, 422), { status: 422, code: "unknown" });
   await assert.rejects(ask(Promise.reject(new TypeError("fetch failed"))), { status: 0, code: "unreachable" });

@@ -6,6 +6,7 @@ import { api } from "../api";
 import { type Reply, timing, turns } from "../calls/transcript";
 import { ask } from "../problem";
 import { formatDuration } from "../ui/format";
+import { useKept } from "../ui/kept";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 
@@ -29,11 +30,11 @@ function HowReplied({ of }: { of: Reply }) {
 
 /** The lines of a call by turns. Those of a call that runs appear as they are said. */
 export function CallLines({ partner, id, character, isOver }: Props) {
-  const lines = useResource(
+  const lines = useKept(useResource(
     (call) => ask(api.GET("/v2/calls/{call_id}/lines", { ...call, params: { path: { call_id: id } } })),
     [id, isOver],
     { partner, kinds: ["call_lines"], id },
-  );
+  ));
   return (
     <Shown of={lines}>
       {({ data }) => {
@@ -43,7 +44,7 @@ export function CallLines({ partner, id, character, isOver }: Props) {
             {found.length === 0 ? (
               <p class="none">{data.is_open ? "Nothing was said yet." : "Nothing was said."}</p>
             ) : (
-              <ol class="transcript">
+              <ol class="transcript" aria-live={data.is_open ? "polite" : undefined}>
                 {found.map(({ originator, lines: said }, place) => (
                   <li key={place} class={originator === "user" ? "user" : "bot"}>
                     <strong>{originator === "user" ? "Visitor" : character}</strong> <span class="hint">{formatDuration((said[0]?.at_ms ?? 0) / 1_000)}</span>

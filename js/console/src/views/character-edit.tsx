@@ -1,9 +1,9 @@
 // An editor for characters. What is typed is checked as saving would check it; what others saved meanwhile is not overwritten unasked.
 
 import { useSignal } from "@preact/signals";
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 
-import { CHARACTER, CHARACTERS, address } from "../addresses";
+import { CHARACTER, CHARACTERS, CHARACTER_EDITOR, address } from "../addresses";
 import { api, may } from "../api";
 import { useCheck } from "../characters/check";
 import { type Draft, EMPTY, contentOf, draftOf, repeatedFacts, textOf } from "../characters/draft";
@@ -70,6 +70,8 @@ function Editor({ edit, newest, reload }: EditorProps) {
   const error = useSignal("");
   const isDiscarding = useSignal(false);
   const tab = useSignal<Tab>("preview");
+  // The playground keeps its conversation once it was opened.
+  const hasPlayground = useSignal(false);
   const checking = useCheck(partner, { draft, values });
   const content = useMemo(() => contentOf(draft), [draft]);
   const hasChanges = characterEdits.isChanged(edit);
@@ -87,9 +89,25 @@ function Editor({ edit, newest, reload }: EditorProps) {
     characterEdits.set({ ...(now?.before?.version === before?.version ? (now ?? edit) : edit), ...changed });
   };
   const form: DraftForm = { partner, draft, problems: checking.result.value?.problems ?? [], set: (changed) => set({ draft: changed }) };
+  const isShown = useRef(true);
+  useEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
   const leave = (to: string) => {
     characterEdits.end(at);
-    navigate(to);
+    if (isShown.current) navigate(to);
+  };
+  /** Leaves the editor, unless something was typed while the character was saved: that stays, as a change of the saved version. */
+  const settle = async (sent: Draft, { name: savedAs, version }: CharacterView) => {
+    const now = characterEdits.peek(at);
+    if (!now || now.draft === sent) return leave(pageOf(savedAs));
+    characterEdits.end(at);
+    characterEdits.set({ ...now, at: { partner, name: savedAs }, before: { version, draft: sent } });
+    if (name !== null) await reload();
+    else if (isShown.current) navigate(address(CHARACTER_EDITOR, { partner, name: savedAs }));
   };
   const pageOf = (saved: string) => address(CHARACTER, { partner, name: saved });
   const save = async (write: () => Promise<CharacterView>) => {
@@ -98,7 +116,7 @@ function Editor({ edit, newest, reload }: EditorProps) {
     try {
       const saved = await write();
       notify(`${saved.name} is saved as version ${formatNumber(saved.version)}`);
-      leave(pageOf(saved.name));
+      await settle(draft, saved);
     } catch (thrown) {
       const problem = toProblem(thrown);
       // The newest version says what to do.
@@ -135,11 +153,23 @@ function Editor({ edit, newest, reload }: EditorProps) {
         </div>
         <section class="beside" aria-label="Preview and playground">
           {may("calls") ? (
-            <Tabs label="Preview and playground" tabs={TABS} titles={TITLES} current={tab.value} onSet={(chosen) => (tab.value = chosen)}>
-              {tab.value === "preview" ? (
+            <Tabs
+              label="Preview and playground"
+              tabs={TABS}
+              titles={TITLES}
+              current={tab.value}
+              onSet={(chosen) => {
+                tab.value = chosen;
+                if (chosen === "playground") hasPlayground.value = true;
+              }}
+            >
+              <div hidden={tab.value !== "preview"}>
                 <Preview checking={checking} extra={extra} values={values} onValues={(changed) => set({ values: changed })} />
-              ) : (
-                <Playground partner={partner} name={textOf(draft, "name") || textOf(draft, "robot_name") || draft.name || "Character"} content={content} values={values} greeting={greeting} />
+              </div>
+              {hasPlayground.value && (
+                <div hidden={tab.value !== "playground"}>
+                  <Playground partner={partner} name={textOf(draft, "name") || textOf(draft, "robot_name") || draft.name || "Character"} content={content} values={values} greeting={greeting} />
+                </div>
               )}
             </Tabs>
           ) : (
@@ -161,7 +191,7 @@ function Editor({ edit, newest, reload }: EditorProps) {
           {isBusy.value ? "Saving…" : name === null ? "Create" : "Save"}
         </button>
       </div>
-      {isDiscarding.value && <Discard what="The character" onDiscard={() => leave(back)} onClose={() => (isDiscarding.value = false)} />}
+      {isDiscarding.value && <Discard what="The character" isNew={name === null} onDiscard={() => leave(back)} onClose={() => (isDiscarding.value = false)} />}
     </>
   );
 }

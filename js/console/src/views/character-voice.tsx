@@ -34,7 +34,10 @@ function Preview({ voices, id, speed, first }: { voices: Voices; id: string; spe
     [],
   );
   // What was heard is no longer how it sounds.
-  useEffect(() => replace(null), [id, speed]);
+  useEffect(() => {
+    running.current.abort();
+    replace(null);
+  }, [id, speed]);
   const text = typed.value ?? first;
   const listen = async () => {
     if (isBusy.value || id === "" || text.trim() === "") return;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 
-import { api, sessions } from "../api";
+import { api, may, sessions } from "../api";
 import { SCOPES, SCOPE_NAMES, type Scope, nameOf } from "../keys";
 import { Problem, ask } from "../problem";
 import { Dialog } from "../ui/dialog";
@@ -73,7 +73,7 @@ export function NewKey({ partner, onCreated, onClose }: NewKeyProps) {
           Kind
           <select name="kind" value={kind.value} onChange={(event) => (kind.value = event.currentTarget.value as typeof kind.value)}>
             <option value="secret">Secret, for servers</option>
-            <option value="publishable">Publishable, for web pages: makes calls only</option>
+            {may("calls") && <option value="publishable">Publishable, for web pages: makes calls only</option>}
           </select>
         </label>
         {kind.value === "publishable" ? (

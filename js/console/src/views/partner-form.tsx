@@ -29,6 +29,12 @@ function readSettings(fields: FormData): Settings {
   };
 }
 
+/** Returns the settings that differ, so that what others changed meanwhile stays. */
+function changesOf(before: Settings, after: Settings): Partial<Settings> {
+  const differs = (name: string) => JSON.stringify(before[name as keyof Settings] ?? null) !== JSON.stringify(after[name as keyof Settings] ?? null);
+  return Object.fromEntries(Object.entries(after).filter(([name]) => differs(name)));
+}
+
 type SwitchProps = { name: string; label: string; otherwise: string; value: boolean | null | undefined };
 
 function Switch({ name, label, otherwise, value }: SwitchProps) {
@@ -141,8 +147,11 @@ type ChangeProps = { of: Partner; onChanged: () => void; onClose: () => void };
 
 export function EditPartner({ of, onChanged, onClose }: ChangeProps) {
   const change = async (fields: FormData) => {
-    const body = { display_name: String(fields.get("display_name")).trim(), settings: readSettings(fields) };
-    await ask(api.PUT("/api/partners/{partner}", { params: { path: { partner: of.id } }, body }));
+    const params = { path: { partner: of.id } };
+    const changed = changesOf(of.settings, readSettings(fields));
+    const now = await ask(api.GET("/api/partners/{partner}", { params }));
+    const body = { display_name: String(fields.get("display_name")).trim(), settings: { ...now.settings, ...changed } };
+    await ask(api.PUT("/api/partners/{partner}", { params, body }));
     onClose();
     notify(`The partner ${of.id} is changed`);
     onChanged();

@@ -7,7 +7,7 @@ import { type Schemas, api } from "../api";
 import { useSummedPages } from "../knowledge/summed";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
-import { Link } from "../router";
+import { Link, query, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { RowAction } from "../ui/row-action";
@@ -35,6 +35,7 @@ function DeleteQuestion({ partner, base, of, onClose }: Props & { of: Question; 
     const params = { path: { partner, kb: base, question_id: of.id } };
     await ask(api.DELETE("/api/rag-questions/{partner}/{kb}/{question_id}", { params }));
     onClose();
+    if (query.peek().get("question") === of.id) setQuery({ question: null });
     notify("The question is deleted");
   };
   return (

@@ -90,7 +90,7 @@ export function EmbedVoice({ at, type, onDone, onClose }: ChangeProps & { type: 
   };
   return (
     <Dialog title="Embed the samples" onClose={onClose}>
-      <p>Makes of the samples what a synthesizer needs, and scores each of them. What was made for the same type before is removed at once.</p>
+      <p>Computes the embedding that a synthesizer needs, and a score for each sample. An earlier embedding of the same type is removed at once.</p>
       <Form action="Embed" busy="Embedding…" onSend={embed} onCancel={onClose}>
         <label>
           Type

@@ -40,7 +40,7 @@ function Row({ partner, of, onDelete }: { partner: string; of: Voice; onDelete: 
       </td>
       <td class="row-actions">
         <div>
-          <RowAction icon="trash-2" label={`Delete ${of.name}`} onClick={onDelete} />
+          {kind !== "busy" && <RowAction icon="trash-2" label={`Delete ${of.name}`} onClick={onDelete} />}
         </div>
       </td>
     </tr>
