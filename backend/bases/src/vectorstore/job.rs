@@ -124,10 +124,10 @@ impl SyncFiles {
             if files.is_empty() {
                 return sync.finish(owner, only_removals).await;
             }
-            match sync.advance_all(files).await? {
+            match sync.advance_all(owner, files).await? {
                 Progress::Made => {}
                 Progress::Lost => return Ok(RunResult::Done),
-                Progress::Held(wait) => return sync.hold(owner, wait).await,
+                Progress::Held(ended) => return Ok(ended),
             }
         }
         Ok(RunResult::Again(Duration::ZERO))
@@ -147,8 +147,8 @@ impl SyncFiles {
 enum Progress {
     /// Whatever could be done.
     Made,
-    /// Nothing can be asked for so long.
-    Held(Duration),
+    /// Nothing can be asked for a while, and the run ends.
+    Held(RunResult),
     /// Another run has the job.
     Lost,
 }
@@ -180,7 +180,11 @@ impl Sync<'_> {
     }
 
     /// Brings files as far as they get now.
-    async fn advance_all(&self, files: Vec<SyncedFile>) -> anyhow::Result<Progress> {
+    async fn advance_all(
+        &self,
+        owner: Option<&str>,
+        files: Vec<SyncedFile>,
+    ) -> anyhow::Result<Progress> {
         let mut of_bases: Vec<String> = files.iter().map(|file| file.base_id.clone()).collect();
         of_bases.sort_unstable();
         of_bases.dedup();
@@ -195,7 +199,11 @@ impl Sync<'_> {
             None => (Progress::Made, None),
             Some(Interruption::Lost) => return Ok(Progress::Lost),
             Some(Interruption::Own(error)) => return Err(error),
-            Some(Interruption::Later(wait, reason)) => (Progress::Held(wait), Some(reason)),
+            Some(Interruption::Later(wait, reason)) => {
+                // Before people are told of the reason: what they change ends the wait.
+                let ended = self.hold(owner, wait).await?;
+                (Progress::Held(ended), Some(reason))
+            }
         };
         for base in of_bases {
             store::set_vectorstore_error(self.bases.store.db(), &base, error.as_deref()).await?;
