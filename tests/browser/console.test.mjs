@@ -193,6 +193,7 @@ scene("the console on a phone", { browser: { phone: { width: 360, height: 740 } 
   await fits("signed out");
   await page.signIn(api_key);
   await page.says("Overview");
+  await page.saysNoMore("Loading…");
   await fits("overview");
   await page.click("Menu");
   await accessible(page, "the menu on a phone", null);
