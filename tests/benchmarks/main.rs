@@ -1,6 +1,7 @@
 //! The benchmarks: `tests/bench NAME [--json]`.
 
 mod call;
+mod consoles;
 mod extract;
 mod figures;
 mod lists;
@@ -30,6 +31,8 @@ struct Cli {
 enum Benchmark {
     /// Voice calls: latencies, processor and memory, with several calls at once.
     Call(call::CallOptions),
+    /// Consoles that are open and that nobody uses: processor and memory of their event streams.
+    Consoles(consoles::ConsolesOptions),
     /// Documents made Markdown: how much of their text is there, how fast, and in how much memory.
     Extract(extract::ExtractOptions),
     /// Lists of the console over a large database: how long each request takes.
@@ -54,6 +57,11 @@ async fn main() -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let report: Box<dyn Display> = match Cli::parse().benchmark {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
+        Benchmark::Consoles(options) => {
+            let report = consoles::run(options).await?;
+            code = report.exit_code();
+            Box::new(report)
+        }
         Benchmark::Extract(options) => Box::new(extract::run(options).await?),
         Benchmark::Lists(options) => {
             let report = lists::run(options).await?;

@@ -1,7 +1,8 @@
 //! The lists of the console over a large database: a release `colloquy serve` as a process of its own with a database that is seeded by SQL, and one
 //! client that keeps its connection, on loopback.
 //!
-//! The partner has 1,000 knowledge bases, one of them with 100,000 documents in 50 folders, and 10,000 calls with a webhook delivery each.
+//! The partner has 1,000 knowledge bases, one of them with 100,000 documents in 50 folders, 10,000 calls with a webhook delivery each, as many transcripts
+//! and analyses, 500 saved questions, and 20 quotas that were used every day of a year.
 //!
 //! | figure | what it is, for each request |
 //! |---|---|

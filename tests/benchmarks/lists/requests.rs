@@ -38,6 +38,8 @@ pub(super) async fn all(server: &Server, seeded: &seed::Seeded) -> anyhow::Resul
     requests.extend(limits());
     requests.extend(calls(seeded));
     requests.extend(accounts());
+    requests.extend(usage(seeded));
+    requests.extend(jobs());
     Ok(requests)
 }
 
@@ -163,6 +165,42 @@ fn accounts() -> Vec<Request> {
     [
         ("characters", format!("/api/characters/{PARTNER}")),
         ("keys", format!("/api/keys/{PARTNER}")),
+        ("quotas", format!("/api/quotas/{PARTNER}")),
+    ]
+    .map(|(name, path)| Request::new(name, path))
+    .into()
+}
+
+/// Usage of a month and of a year.
+fn usage(seeded: &seed::Seeded) -> Vec<Request> {
+    let to = seeded.day(0);
+    let mut requests = Vec::new();
+    for (what, days) in [("month", 30), ("year", 365)] {
+        let from = seeded.day(days - 1);
+        for groups in ["day", "model", "character", "key", "day,model"] {
+            requests.push(Request::new(
+                format!("usage {what} {groups}"),
+                format!("/api/usage/{PARTNER}?from={from}&to={to}&group_by={groups}"),
+            ));
+        }
+    }
+    requests
+}
+
+fn jobs() -> Vec<Request> {
+    let questions = format!("/api/rag-questions/{PARTNER}/{BASE}");
+    [
+        ("transcripts", "/v2/transcript".to_owned()),
+        (
+            "transcripts failed",
+            "/v2/transcript?status=error".to_owned(),
+        ),
+        ("analyses", "/v2/dialog_analyses".to_owned()),
+        (
+            "analyses failed",
+            "/v2/dialog_analyses?state=failed".to_owned(),
+        ),
+        ("questions", questions),
     ]
     .map(|(name, path)| Request::new(name, path))
     .into()

@@ -3,7 +3,12 @@
 //! Triggers of the database keep the sizes, the costs of rewritings and the changes of resources. Requests to services are written as settled, which no
 //! trigger counts; one statement adds them up. No document is queued or running, so that the server has nothing to do meanwhile.
 
-use colloquy::store::{Db, Dialect, Executor as _};
+mod jobs;
+
+use colloquy::{
+    clock::rfc3339,
+    store::{Db, Dialect, Executor as _},
+};
 
 /// The partner that the server was started with.
 pub(super) const PARTNER: &str = "bench";
@@ -18,6 +23,7 @@ const KEYS: u32 = 100;
 /// Lines of a transcript.
 const LINES: u32 = 20;
 const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
 /// True for a document `d` with a text, with final content, with vectors.
 const HAS_TEXT: &str = "d.digitizing = 'done'";
@@ -45,6 +51,10 @@ pub(super) enum Table {
     Call,
     Delivery,
     Key,
+    Quota,
+    Transcript,
+    Analysis,
+    Question,
 }
 
 /// How much there is.
@@ -64,6 +74,14 @@ impl Seeded {
     pub(super) fn middle(&self) -> i64 {
         self.now - MINUTE_MS * i64::from(self.calls) / 2
     }
+
+    /// The date of a number of days before that of the newest row.
+    pub(super) fn day(&self, before: i64) -> String {
+        rfc3339(self.now - before * DAY_MS)
+            .chars()
+            .take(10)
+            .collect()
+    }
 }
 
 /// Returns the id of a row.
@@ -72,7 +90,7 @@ pub(super) fn id(table: Table, number: u32) -> String {
 }
 
 fn prefix(table: Table) -> String {
-    format!("00000000-0000-7000-800{}-", table as u8)
+    format!("00000000-0000-7000-80{:02}-", table as u8)
 }
 
 /// The SQL of the id of a row.
@@ -108,7 +126,14 @@ pub(super) async fn write(db: &Db, seeded: &Seeded) -> anyhow::Result<()> {
         contents(),
         usage(db.dialect()),
     ];
-    let others = [calls(seeded), deliveries(seeded), accounts(seeded)];
+    let others = [
+        calls(seeded),
+        deliveries(seeded),
+        accounts(seeded),
+        jobs::usage(seeded),
+        jobs::jobs(seeded),
+        jobs::questions(seeded),
+    ];
     for sql in knowledge.into_iter().chain(others).flatten() {
         db.execute(sql).await?;
         // What autovacuum does by itself, later: most statements leave a dead copy of each document.
