@@ -7,7 +7,7 @@ import { Key } from "selenium-webdriver";
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -90,7 +90,7 @@ async function unharmed(page) {
   assert.deepEqual(await page.driver.executeScript("return window.uncaught"), []);
 }
 
-scene("a question shows how its passages are found, is saved, and is evaluated before and after a change", {}, async (stage) => {
+consoleScene("a question shows how its passages are found, is saved, and is evaluated before and after a change", {}, async (stage) => {
   const base = new Base(stage, "bench");
   const page = await base.open();
   await page.click("Retrieval");
@@ -163,7 +163,7 @@ scene("a question shows how its passages are found, is saved, and is evaluated b
   await unharmed(page);
 });
 
-scene("a link leads from a passage to its chunk, and a name asks the question in a second form", {}, async (stage) => {
+consoleScene("a link leads from a passage to its chunk, and a name asks the question in a second form", {}, async (stage) => {
   const base = new Base(stage, "links");
   const page = await base.open();
   const query = new URLSearchParams({ q: "When do you sleep?", as: "Lions", bm25: "2" });
@@ -187,7 +187,7 @@ scene("a link leads from a passage to its chunk, and a name asks the question in
   await unharmed(page);
 });
 
-scene("the retrieval of a knowledge base on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("the retrieval of a knowledge base on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = new Base(stage, "phone");
   const page = await base.open();
   const fits = async (state) => {

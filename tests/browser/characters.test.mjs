@@ -7,7 +7,7 @@ import { Key } from "selenium-webdriver";
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -58,7 +58,7 @@ const say = async (page, words) => (await page.field("message")).sendKeys(words,
 
 const turns = (page) => page.driver.executeScript("return document.querySelectorAll('.transcript > li').length");
 
-scene("a character is written in the console, checked while it is typed, and its versions are compared and restored", {}, async (stage) => {
+consoleScene("a character is written in the console, checked while it is typed, and its versions are compared and restored", {}, async (stage) => {
   const page = await signedIn(stage);
   const name = named(stage, "guide");
   await page.click("Characters");
@@ -163,7 +163,7 @@ scene("a character is written in the console, checked while it is typed, and its
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a character is heard and talked with in the console before it is saved", {}, async (stage) => {
+consoleScene("a character is heard and talked with in the console before it is saved", {}, async (stage) => {
   const page = await signedIn(stage);
   await page.open(`p/${PARTNER}/characters/librarian/edit`);
   await page.says("It can be saved");
@@ -238,7 +238,7 @@ scene("a character is heard and talked with in the console before it is saved", 
   await accessible(writer, "a character for a writer", null);
 });
 
-scene("a character of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("a character of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const page = await signedIn(stage);
   for (const rest of ["", "/librarian", "/librarian/edit"]) {
     await page.open(`p/${PARTNER}/characters${rest}`);

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -33,7 +33,7 @@ async function createLink({ backend }, key) {
   return new URL((await answer.json()).url).hash;
 }
 
-scene("a partner signs in to the console, creates a key, revokes it and signs out", {}, async (stage) => {
+consoleScene("a partner signs in to the console, creates a key, revokes it and signs out", {}, async (stage) => {
   const page = await console_(stage);
   await accessible(page, "signed out", null);
   await page.signIn("cqk_wrong_key_of_nobody");
@@ -68,7 +68,7 @@ scene("a partner signs in to the console, creates a key, revokes it and signs ou
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a link signs in to the console once", {}, async (stage) => {
+consoleScene("a link signs in to the console once", {}, async (stage) => {
   const { api_key } = await createKey(stage, "link");
   const link = await createLink(stage, api_key);
   const page = await console_(stage, link);
@@ -83,7 +83,7 @@ scene("a link signs in to the console once", {}, async (stage) => {
   await page.says("expired");
 });
 
-scene("a session that ends midway is asked for above the page", {}, async (stage) => {
+consoleScene("a session that ends midway is asked for above the page", {}, async (stage) => {
   const { api_key } = await createKey(stage, "midway");
   const page = await console_(stage);
   await page.signIn(api_key);
@@ -101,7 +101,7 @@ scene("a session that ends midway is asked for above the page", {}, async (stage
   await page.says("It is not shown again.");
 });
 
-scene("the console says when it hears of no changes, and catches up", {}, async (stage) => {
+consoleScene("the console says when it hears of no changes, and catches up", {}, async (stage) => {
   const { api_key } = await createKey(stage, "live");
   const page = await console_(stage, `p/${PARTNER}/usage`);
   await page.signIn(api_key);
@@ -125,7 +125,7 @@ scene("the console says when it hears of no changes, and catches up", {}, async 
   await page.says(made);
 });
 
-scene("a call is followed in the console, ended there, and found with its transcript and its webhook", { webhook: true }, async (stage) => {
+consoleScene("a call is followed in the console, ended there, and found with its transcript and its webhook", { webhook: true }, async (stage) => {
   await stage.page.call();
   await stage.page.type(HOSTILE);
   await stage.page.says("user", "the typed words", (text) => text === HOSTILE);
@@ -183,7 +183,7 @@ scene("a call is followed in the console, ended there, and found with its transc
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const page = await console_(stage);
   const { api_key } = await createKey(stage, "phone");
   const fits = async (state) => {
@@ -206,7 +206,7 @@ scene("the console on a phone", { browser: { phone: { width: 360, height: 740 } 
   await fits("creating a key");
 });
 
-scene("another page has nothing of a session of the console", {}, async (stage) => {
+consoleScene("another page has nothing of a session of the console", {}, async (stage) => {
   const { api_key } = await createKey(stage, "other pages");
   // Of the same host as the page below, so that browsers send the cookie.
   const backend = stage.backend.url.replace("127.0.0.1", "localhost");

@@ -7,7 +7,7 @@ import { Key } from "selenium-webdriver";
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -78,7 +78,7 @@ const check = (page, label) =>
       return Boolean(box);
     }, label));
 
-scene("files that are dropped into the console become documents, which are sorted, filtered, moved, retried and deleted", {}, async (stage) => {
+consoleScene("files that are dropped into the console become documents, which are sorted, filtered, moved, retried and deleted", {}, async (stage) => {
   const base = new Base(stage);
   const page = await base.open("handbook");
   await page.says("No documents in this folder");
@@ -166,7 +166,7 @@ scene("files that are dropped into the console become documents, which are sorte
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a document is read and edited in the console, and what others wrote meanwhile is not overwritten unasked", {}, async (stage) => {
+consoleScene("a document is read and edited in the console, and what others wrote meanwhile is not overwritten unasked", {}, async (stage) => {
   const base = new Base(stage);
   const page = await base.open();
   const add = async (name, content, options = { use_original_as_rewritten: "true" }) => {
@@ -278,7 +278,7 @@ scene("a document is read and edited in the console, and what others wrote meanw
   await counts(page, "3 documents");
 });
 
-scene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
+consoleScene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
   const base = new Base(stage);
   const page = await base.open("handbook");
   await page.says("No documents in this folder");
@@ -298,7 +298,7 @@ scene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
   assert.deepEqual((await base.list()).documents.map(({ name }) => name), ["one.md", "three.md", "two.md"]);
 });
 
-scene("documents of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("documents of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = new Base(stage);
   const page = await base.open();
   const fits = async (state) => {

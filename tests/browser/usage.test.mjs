@@ -6,7 +6,7 @@ import { By } from "selenium-webdriver";
 
 import { accessible } from "./stage/axe.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -75,7 +75,7 @@ async function unharmed(page) {
   assert.deepEqual(await page.driver.executeScript("return window.uncaught"), []);
 }
 
-scene("a quota is created, used up, raised, given another key and revoked", {}, async (stage) => {
+consoleScene("a quota is created, used up, raised, given another key and revoked", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "quotas");
   await page.click("Quotas");
   await page.says("No quotas yet");
@@ -136,7 +136,7 @@ scene("a quota is created, used up, raised, given another key and revoked", {}, 
   await unharmed(page);
 });
 
-scene("usage is shown by day, model and key, and as a CSV file of the same rows", {}, async (stage) => {
+consoleScene("usage is shown by day, model and key, and as a CSV file of the same rows", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "usage");
   await page.click("Usage");
   await page.says("No usage on these days");
@@ -207,7 +207,7 @@ scene("usage is shown by day, model and key, and as a CSV file of the same rows"
   await unharmed(page);
 });
 
-scene("a key is created with scopes and an end", {}, async (stage) => {
+consoleScene("a key is created with scopes and an end", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "keys");
   await page.click("Keys");
   await page.click("Create a key");
@@ -241,7 +241,7 @@ scene("a key is created with scopes and an end", {}, async (stage) => {
   await unharmed(page);
 });
 
-scene("usage and quotas on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("usage and quotas on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const { page, partner } = await signedIn(stage, "narrow");
   const long = { name: "the site of a customer with a long name", kinds: ["speech"], limits: { characters: 1_000_000, dollars: "12.5" } };
   const { content } = await stage.backend.admin("POST", `/api/quotas/${partner}`, long);
@@ -262,7 +262,7 @@ scene("usage and quotas on a phone", { browser: { phone: { width: 360, height: 7
   await accessible(page, "usage on a phone", null);
 });
 
-scene("an administrator creates a partner, switches its settings and deletes it", {}, async (stage) => {
+consoleScene("an administrator creates a partner, switches its settings and deletes it", {}, async (stage) => {
   const { backend, browser, browserName } = stage;
   const page = new ConsolePage(browser, backend.url);
   await page.forget();

@@ -9,7 +9,7 @@ import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
 import { Services } from "./stage/services.mjs";
 import { repeatedSpeech, understoodInPart } from "./stage/speech.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -48,7 +48,7 @@ const played = (page, place) =>
 
 const fits = (page) => page.driver.executeScript("return document.documentElement.scrollWidth <= innerWidth");
 
-scene("a recording becomes a voice in the console: split, embedded, heard, preferred, renamed and deleted", { backend }, async (stage) => {
+consoleScene("a recording becomes a voice in the console: split, embedded, heard, preferred, renamed and deleted", { backend }, async (stage) => {
   const page = await open(stage, "voices");
   const library = `/api/voices/${PARTNER}`;
   await page.says("No voices yet");
@@ -149,7 +149,7 @@ scene("a recording becomes a voice in the console: split, embedded, heard, prefe
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a recording is transcribed in the console, and what failed is tried again", { backend }, async (stage) => {
+consoleScene("a recording is transcribed in the console, and what failed is tried again", { backend }, async (stage) => {
   const page = await open(stage, "transcripts");
   await page.says("No transcripts yet");
   await drop(page, "meeting.wav", repeatedSpeech(1));
@@ -211,7 +211,7 @@ const CONVERSATION = {
   },
 };
 
-scene("the result of a dialog analysis is read in the console, and one that failed is tried again", { backend }, async (stage) => {
+consoleScene("the result of a dialog analysis is read in the console, and one that failed is tried again", { backend }, async (stage) => {
   const page = await open(stage, "analyses");
   const service = services.of(stage.browserName);
   await page.says("No dialog analyses");
@@ -235,7 +235,7 @@ scene("the result of a dialog analysis is read in the console, and one that fail
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("voices, transcripts and analyses on a phone", { backend, browser: { phone: PHONE } }, async (stage) => {
+consoleScene("voices, transcripts and analyses on a phone", { backend, browser: { phone: PHONE } }, async (stage) => {
   const form = new FormData();
   form.append("name", "A voice with a long name that a phone has no room for in one line");
   form.append("file", new File([repeatedSpeech(10)], "Ada.wav"));

@@ -23,6 +23,9 @@ const PATIENCE_MS = 180_000;
 /** Whether a scene that fails is played once more; `COLLOQUY_TEST_RETRIES=0` lets it fail at once. */
 const PLAYS_AGAIN = process.env.COLLOQUY_TEST_RETRIES !== "0";
 
+/** Kinds of scenes, each played in an order of its own. Those of none are light. */
+const KINDS = ["alone", "calm", "busy", "waits", "console"];
+
 const scenes = [];
 const shared = {};
 
@@ -37,6 +40,7 @@ const shared = {};
  * @param {boolean} [options.calm] - Whether somebody speaks in it and is to be understood, or a neural model is to answer in time: a busy
  *   machine tears what is said, and models give way to all else. Nothing else is played, but another such scene in the other browser.
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, in neither browser.
+ * @param {boolean} [options.console] - Whether it is one of the console, see [consoleScene].
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
  * @param {number} [options.patienceMs] - How long it may take where it does much more than others, on a machine of ordinary speed.
@@ -56,9 +60,14 @@ export function scene(name, options, play) {
   scenes.push({ name, options, play });
 }
 
+/** A test of the console in every browser: nothing in it depends on sound, so that it is played beside the others. */
+export function consoleScene(name, options, play) {
+  scene(name, { console: true, ...options }, play);
+}
+
 /**
- * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, and beside both all others, the browsers
- * side by side; then the calm ones, and those that measure.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, those of the console, and all others, the
+ * browsers side by side; then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -78,20 +87,21 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const alone = scenes.filter(({ options }) => options.alone);
-  const calm = scenes.filter(({ options }) => options.calm);
-  const busy = scenes.filter(({ options }) => options.busy);
-  const waiting = scenes.filter(({ options }) => options.waits);
-  const light = scenes.filter(({ options }) => !options.alone && !options.calm && !options.busy && !options.waits);
-  const inEach = (played) => () => BROWSERS.forEach((browser) => playIn(browser, played));
-  const inTurn = (name, played) => describe(name, { concurrency: 1 }, inEach(played));
-  describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
-    inTurn("busy", busy);
-    inEach(waiting)();
-    inEach(light)();
+  const inEach = (kind) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind)));
+  const inTurn = (kind) => describe(kind, { concurrency: 1 }, inEach(kind));
+  describe("side by side", { concurrency: 1 + 3 * BROWSERS.length }, () => {
+    inTurn("busy");
+    inEach("waits")();
+    inEach("console")();
+    inEach("light")();
   });
-  describe("calm", { concurrency: BROWSERS.length }, inEach(calm));
-  inTurn("alone", alone);
+  describe("calm", { concurrency: BROWSERS.length }, inEach("calm"));
+  inTurn("alone");
+}
+
+/** Returns the scenes of a kind, or those of none, which are light. */
+function scenesOf(kind) {
+  return scenes.filter(({ options }) => (KINDS.find((each) => options[each]) ?? "light") === kind);
 }
 
 /**
