@@ -39,6 +39,7 @@ const SCRIPT_MS = 30_000;
  * @param {string} [options.windowSize] - Of the window otherwise.
  * @param {boolean} [options.asking] - Whether the visitor is asked for the microphone; otherwise it is allowed.
  * @param {boolean} [options.dark] - Whether the visitor prefers dark pages.
+ * @param {boolean} [options.trusting] - Whether certificates of any authority are taken.
  */
 export async function openBrowser(name, options = {}) {
   const browser = await (name === "firefox" ? openFirefox(options) : openChromium(options));
@@ -46,8 +47,9 @@ export async function openBrowser(name, options = {}) {
   return browser;
 }
 
-async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, asking, dark }) {
+async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, asking, dark, trusting }) {
   const options = new chrome.Options();
+  options.setAcceptInsecureCerts(trusting === true);
   options.setChromeBinaryPath("/usr/bin/chromium");
   options.addArguments(
     "--headless=new",
@@ -77,6 +79,8 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
     prefer,
     /** Makes the system choose the colours of pages, as in high contrast, or no more. */
     forceColors: (force) => (force ? media("forced-colors", "active") : prefer(dark ? "dark" : "light")),
+    /** Shows pages as they are printed. */
+    print: () => driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { media: "print" }),
     /** Answers for the visitor, whom this page asks for the microphone: no. */
     denyMicrophone: () => driver.setPermission("microphone", "denied"),
     /** What the console shows, as far as it was not read before. */
@@ -94,10 +98,11 @@ const SCHEME = "layout.css.prefers-color-scheme.content-override";
 /** Firefox's setting for who chooses the colours of pages: 0 is the page unless the system is in high contrast, 2 nobody. */
 const COLORS = "browser.display.document_color_use";
 
-async function openFirefox({ env, phone, asking, dark }) {
+async function openFirefox({ env, phone, asking, dark, trusting }) {
   const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
   const log = path.join(folder, "log");
   const options = new firefox.Options();
+  options.setAcceptInsecureCerts(trusting === true);
   options.addArguments("-headless");
   // The microphone is the sound card's: Firefox's own fake one makes a tone, no speech.
   options.setPreference("media.navigator.permission.disabled", !asking);
@@ -124,6 +129,11 @@ async function openFirefox({ env, phone, asking, dark }) {
     driver,
     prefer: (scheme) => setting(SCHEME, scheme === "dark" ? 0 : 1),
     forceColors: (force) => setting(COLORS, force ? 2 : 0),
+    async print() {
+      await driver.setContext("chrome");
+      await driver.executeScript("window.gBrowser.selectedBrowser.browsingContext.mediumOverride = 'print'");
+      await driver.setContext("content");
+    },
     denyMicrophone: () => setting("permissions.default.microphone", 2),
     async console() {
       const text = readFileSync(log, "utf8");
