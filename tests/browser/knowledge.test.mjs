@@ -252,3 +252,45 @@ consoleScene("an administrator decides about requests of unknown outcome", { bac
   await page.saysNoMore("Nothing was decided yet.");
   await accessible(page, "a decided request", null);
 });
+
+/** Bases of the long list: more pages than are read again at once. */
+const MANY = 620;
+
+consoleScene("a long list is read as one scrolls, and again only where one is", { backend: { COLLOQUY_LIMITS_REQUEST_BURST: "2000", COLLOQUY_LIMITS_REQUESTS_PER_MINUTE: "10000" } }, async (stage) => {
+  const names = Array.from({ length: MANY }, (_, place) => `base-${String(place).padStart(3, "0")}`);
+  for (let from = 0; from < MANY; from += 20) await Promise.all(names.slice(from, from + 20).map((name) => createBase(stage, name)));
+  const page = await signedIn(stage, `p/${PARTNER}/knowledge`);
+  await page.says(`All ${MANY} knowledge bases`);
+  const rows = () => page.driver.executeScript("return document.querySelectorAll('tbody th[scope=row]').length");
+  const scrollTo = (end) => page.driver.executeScript(`scrollTo(0, ${end === "top" ? 0 : "document.body.scrollHeight"})`);
+  const isIn = (name) =>
+    page.driver.executeScript((wanted) => {
+      const link = [...document.querySelectorAll("tbody a")].find(({ innerText }) => innerText.trim() === wanted);
+      const box = link?.getBoundingClientRect();
+      return box !== undefined && box.bottom > 0 && box.top < innerHeight;
+    }, name);
+  const [first, last] = [names[0], names.at(-1)];
+  await until(`${first} is in view`, () => isIn(first));
+  await until(`${last} is in view`, async () => {
+    await scrollTo("bottom");
+    return isIn(last);
+  });
+  assert.ok((await rows()) < MANY / 2, `${await rows()} rows are on the page`);
+  await accessible(page, "the end of a long list", null);
+
+  // A change is read where the window is, with the sums: seven pages are shown, and the base changes more than once while it is deleted.
+  const asked = () =>
+    page.driver.executeScript("return performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/kb-list/')).length");
+  const before = await asked();
+  await stage.backend.admin("DELETE", `/api/knowledgebases/${PARTNER}/${names.at(-2)}`);
+  await page.says(`All ${MANY - 1} knowledge bases`);
+  await until("the row is gone", async () => !(await page.text()).includes(names.at(-2)));
+  assert.ok((await asked()) - before <= 8, `${(await asked()) - before} requests`);
+  assert.ok(await isIn(last));
+
+  await until(`${first} is in view again`, async () => {
+    await scrollTo("top");
+    return isIn(first);
+  });
+  assert.ok((await rows()) < MANY / 2);
+});

@@ -81,26 +81,7 @@ export function nextCursor(header: string | null): string | null {
 }
 
 /** Returns what tells entries apart: their `id`, or else the entries themselves. */
-function identityOf(entry: unknown): unknown {
+export function identityOf(entry: unknown): unknown {
   const { id } = asObject(entry);
   return typeof id === "string" ? id : entry;
-}
-
-/** Reads up to `count` pages, after those that `from` has, and returns all entries. One that moves while pages are read is kept where it came last. */
-export async function readPages<T>(read: (cursor?: string) => Promise<Page<T>>, count: number, from?: Page<T>): Promise<Page<T>> {
-  const entries = new Map<unknown, T>();
-  const add = (entry: T) => {
-    const identity = identityOf(entry);
-    // A map keeps the place of a key that is set again.
-    entries.delete(identity);
-    entries.set(identity, entry);
-  };
-  from?.entries.forEach(add);
-  let cursor = from?.next;
-  for (let done = 0; done < count && cursor !== null; done += 1) {
-    const page = await read(cursor);
-    page.entries.forEach(add);
-    cursor = page.next;
-  }
-  return { entries: [...entries.values()], next: cursor ?? null };
 }

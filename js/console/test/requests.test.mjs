@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { load } from "./bundle.mjs";
 import { FakeClock, settle } from "./fakes.mjs";
 
-const { Problem, ask, askPage, createTransport, nextCursor, readPages } = await load("problem.ts", "transport.ts");
+const { Problem, ask, askPage, createTransport, nextCursor } = await load("problem.ts", "transport.ts");
 
 function transport(answers) {
   const clock = new FakeClock();
@@ -107,33 +107,4 @@ test("the next page is that of the Link header", async () => {
   }
   const response = status(200, { link: '</x?cursor=9>; rel="next"' });
   assert.deepEqual(await askPage(Promise.resolve({ data: [1], response })), { entries: [1], next: "9" });
-});
-
-test("pages are read one after the other, up to the last", async () => {
-  const pages = { undefined: [[1, 2], "b"], b: [[3], "c"], c: [[4], null] };
-  const asked = [];
-  const read = async (cursor) => {
-    asked.push(cursor);
-    const [entries, next] = pages[cursor];
-    return { entries, next };
-  };
-  assert.deepEqual(await readPages(read, 2), { entries: [1, 2, 3], next: "c" });
-  assert.deepEqual(await readPages(read, 9), { entries: [1, 2, 3, 4], next: null });
-  assert.deepEqual(await readPages(read, 1, { entries: [0], next: "c" }), { entries: [0, 4], next: null });
-  assert.deepEqual(asked, [undefined, "b", undefined, "b", "c", "c"]);
-});
-
-test("an entry that moves to a later page while pages are read is listed once, where it came last", async () => {
-  const entry = (id, size) => ({ id, size });
-  const pages = { undefined: [[entry("a", 9), entry("b", 8)], "1"], 1: [[entry("c", 7), entry("a", 6)], "2"], 2: [[entry("d", 5)], null] };
-  const read = async (cursor) => ({ entries: pages[cursor][0], next: pages[cursor][1] });
-  const listed = ({ entries }) => entries.map(({ id, size }) => `${id}${size}`);
-  const known = await readPages(read, 1);
-  assert.deepEqual(listed(known), ["a9", "b8"]);
-  assert.deepEqual(listed(await readPages(read, 1, known)), ["b8", "c7", "a6"]);
-  assert.deepEqual(listed(await readPages(read, 3)), ["b8", "c7", "a6", "d5"]);
-  // Chunks and versions have no id.
-  const chunks = { undefined: [[{ index: 0 }, { index: 1 }], "1"], 1: [[{ index: 2 }], null] };
-  const readChunks = async (cursor) => ({ entries: chunks[cursor][0], next: chunks[cursor][1] });
-  assert.equal((await readPages(readChunks, 2)).entries.length, 3);
 });

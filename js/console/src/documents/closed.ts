@@ -2,7 +2,8 @@
 
 import { api } from "../api";
 import { findBase } from "../knowledge/bases";
-import { ask, readPages } from "../problem";
+import { readAll } from "../pages";
+import { ask } from "../problem";
 import { type Call, useResource } from "../ui/resource";
 import type { Chosen } from "./estimate";
 
@@ -15,9 +16,9 @@ async function readClosed(partner: string, base: string, call: Call): Promise<Cl
     const { folders, next_cursor } = await ask(api.GET("/api/folder-list/{partner}/{kb}", { ...call, params }));
     return { entries: folders, next: next_cursor ?? null };
   };
-  const [found, { entries }] = await Promise.all([findBase(partner, base, call), readPages(read, Number.POSITIVE_INFINITY)]);
+  const [found, folders] = await Promise.all([findBase(partner, base, call), readAll(read)]);
   if (found?.deletion_requested_at) return "all";
-  return new Set(entries.filter((folder) => folder.deletion_requested_at).map(({ name }) => name));
+  return new Set(folders.filter((folder) => folder.deletion_requested_at).map(({ name }) => name));
 }
 
 /** Returns true if something can be done with a document: if neither it nor its folder or knowledge base is being deleted. */

@@ -7,7 +7,8 @@ import { BACKGROUND, FOREGROUND, sessions } from "../api";
 import { systemClock } from "../clock";
 import { watch } from "../events";
 import { type After, isOutdatedBy } from "../events/after";
-import { type Page, type Problem, readPages, toProblem } from "../problem";
+import { MAX_WHOLE, type ReadPage, type Span, WHOLE, appended, isStaleIn, listed, outdated, refreshed } from "../pages";
+import { type Page, type Problem, toProblem } from "../problem";
 import { type Reason, Reloader } from "./reloader";
 
 /** Options of a request, to be passed on to `api`. */
@@ -93,32 +94,45 @@ export function useResource<T>(read: Read<T>, on: readonly unknown[], after?: Af
 export type Pages<T> = Resource<Page<T>> & {
   /** Reads the next page and appends it. */
   more: () => Promise<void>;
+  /** Tells which entries are near the window. Those that may be out of date are read again. */
+  view: (span: Span) => void;
 };
 
-/** Reads a list page by page. A reload reads as many pages as are shown. */
+const NOTHING = { all: false, more: false, view: false };
+
+/** Reads a list page by page. A reload reads what is shown again; of a long list, what is in view, and the rest when that comes into view. */
 export function usePages<T>(read: (call: Call, cursor?: string) => Promise<Page<T>>, on: readonly unknown[], after?: After): Pages<T> {
-  const shown = useRef(1);
-  const wanted = useRef(0);
+  const pages = useRef<ReadPage<T>[]>([]);
+  const inView = useRef(WHOLE);
+  /** Reasons for the next read, besides events. */
+  const wants = useRef(NOTHING);
   useEffect(() => {
-    shown.current = 1;
+    pages.current = [];
   }, on);
   const resource: Resource<Page<T>> = useResource<Page<T>>(
     async (call, { isFromEvent }) => {
-      const known = resource.data.peek();
-      const added = known ? wanted.current : 0;
-      wanted.current = 0;
+      const { all, more, view } = wants.current;
+      wants.current = NOTHING;
       const one = (cursor?: string) => read(call, cursor);
-      const isAdding = known !== undefined && added > 0 && !isFromEvent;
-      const page = await (isAdding ? readPages(one, added, known) : readPages(one, shown.current + added));
-      shown.current += added;
-      return page;
+      const isPartial = (more || view) && !all && !isFromEvent;
+      let found = isPartial ? pages.current : outdated(pages.current);
+      found = await refreshed(found, inView.current, one);
+      if (more || found.length === 0) found = await appended(found, one);
+      if (!call.signal.aborted) pages.current = found;
+      return listed(found);
     },
     on,
     after,
   );
-  const more = useCallback(() => {
-    wanted.current = 1;
+  const want = (what: Partial<typeof NOTHING>) => {
+    wants.current = { ...wants.current, ...what };
     return resource.reload();
+  };
+  const reload = useCallback(() => want({ all: true }), []);
+  const more = useCallback(() => want({ more: true }), []);
+  const view = useCallback((span: Span) => {
+    inView.current = span;
+    if (pages.current.length > MAX_WHOLE && isStaleIn(pages.current, span)) void want({ view: true });
   }, []);
-  return { ...resource, more };
+  return { ...resource, reload, more, view };
 }

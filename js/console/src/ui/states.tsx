@@ -1,6 +1,7 @@
 // States of a view: loading, failed, empty, and out of date.
 
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 
 import type { Problem } from "../problem";
 import { Icon, type IconName } from "./icon";
@@ -71,11 +72,27 @@ export function Shown<T>({ of, children }: { of: Resource<T>; children: (data: T
   );
 }
 
+type MoreProps = {
+  next: string | null;
+  isLoading: boolean;
+  more: () => Promise<void>;
+  /** True if the next page is read before somebody gets to the end of this one. */
+  isEndless?: boolean;
+};
+
 /** The button below a list that has another page. */
-export function More({ next, isLoading, more }: { next: string | null; isLoading: boolean; more: () => Promise<void> }) {
+export function More({ next, isLoading, more, isEndless = false }: MoreProps) {
+  const below = useRef<HTMLDivElement>(null);
+  const isReady = isEndless && !isLoading;
+  useEffect(() => {
+    if (!below.current || !isReady) return;
+    const observer = new IntersectionObserver((entries) => entries.at(-1)?.isIntersecting && void more(), { rootMargin: "1000px 0px" });
+    observer.observe(below.current);
+    return () => observer.disconnect();
+  }, [isReady, next]);
   if (next === null) return null;
   return (
-    <div class="more">
+    <div class="more" ref={below}>
       <button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void more()}>
         {isLoading ? "Loading…" : "Show more"}
       </button>

@@ -9,6 +9,7 @@ import { ask } from "../problem";
 import { Link, query } from "../router";
 import { formatDuration } from "../ui/format";
 import { usePages } from "../ui/resource";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { JobFilters } from "./job-filters";
@@ -86,13 +87,11 @@ export function Analyses({ partner }: { partner: string }) {
                     </th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((analysis) => (
-                    <Row key={analysis.id} partner={partner} of={analysis} filter={filter} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={analyses.view}>
+                  {(analysis) => <Row key={analysis.id} partner={partner} of={analysis} filter={filter} />}
+                </Rows>
               </Table>
-              <More next={next} isLoading={analyses.isLoading.value} more={analyses.more} />
+              <More next={next} isLoading={analyses.isLoading.value} more={analyses.more} isEndless={!analyses.problem.value} />
             </>
           )
         }

@@ -18,6 +18,7 @@ import { formatBytes, formatUsd } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { useKept } from "../ui/kept";
 import { RowAction } from "../ui/row-action";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { DeleteBase, NewBase } from "./base-dialogs";
@@ -166,14 +167,12 @@ export function KnowledgeBases({ partner }: { partner: string }) {
             <>
               <Table label="Knowledge bases">
                 <Head sort={sorting.sort} />
-                <tbody>
-                  {entries.map((base) => (
-                    <Row key={base.id} partner={partner} of={base} onDelete={() => (deleting.value = base)} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={bases.view}>
+                  {(base) => <Row key={base.id} partner={partner} of={base} onDelete={() => (deleting.value = base)} />}
+                </Rows>
                 {bases.summary.value && <Foot of={bases.summary.value} isFiltered={sorting.q !== null} />}
               </Table>
-              <More next={next} isLoading={bases.isLoading.value} more={bases.more} />
+              <More next={next} isLoading={bases.isLoading.value} more={bases.more} isEndless={!bases.problem.value} />
             </>
           )
         }

@@ -12,6 +12,7 @@ import { Link, query, setQuery } from "../router";
 import { DaysFilter, Filters, StateFilter } from "../ui/filters";
 import { formatDuration } from "../ui/format";
 import { usePages, useResource } from "../ui/resource";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { CallCharacter, CallStateLabel, STATE_NAMES } from "./call-names";
@@ -155,13 +156,11 @@ export function Calls({ partner }: { partner: string }) {
                     </th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((call) => (
-                    <Row key={call.id} partner={partner} of={call} filter={filter} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={calls.view}>
+                  {(call) => <Row key={call.id} partner={partner} of={call} filter={filter} />}
+                </Rows>
               </Table>
-              <More next={next} isLoading={calls.isLoading.value} more={calls.more} />
+              <More next={next} isLoading={calls.isLoading.value} more={calls.more} isEndless={!calls.problem.value} />
             </>
           )
         }

@@ -8,10 +8,12 @@ import type { Schemas } from "../api";
 import { type DocumentFilter, type SortKey, listParameters, sortChange } from "../documents/filter";
 import { counted } from "../knowledge/words";
 import { Spend } from "../knowledge/spend";
+import type { Span } from "../pages";
 import { Link, query, setQuery } from "../router";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { RowAction } from "../ui/row-action";
+import { Rows } from "../ui/rows";
 import { Table } from "../ui/states";
 import { Time } from "../ui/time";
 import type { Action } from "./document-actions";
@@ -92,8 +94,8 @@ const COLUMNS = 7;
 function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, onAct }: RowProps) {
   const { id, name, state, reason, warning } = of;
   return (
-    <tbody class={isSelected ? "selected" : ""}>
-      <tr>
+    <>
+      <tr class={isSelected ? "selected" : ""}>
         <td class="check">
           {isOpen && <input type="checkbox" aria-label={`Select ${name}`} checked={isSelected} onChange={onToggle} />}
         </td>
@@ -128,14 +130,14 @@ function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, 
         </td>
       </tr>
       {(reason || warning) && (
-        <tr class="about">
+        <tr class={`about ${isSelected ? "selected" : ""}`}>
           <td />
           <td colSpan={COLUMNS}>
             <Reasons reason={reason} warning={warning} />
           </td>
         </tr>
       )}
-    </tbody>
+    </>
   );
 }
 
@@ -149,9 +151,11 @@ type TableProps = {
   isOpen: (row: Listed) => boolean;
   onSelect: Select;
   onAct: (kind: Action["kind"], row: Listed) => void;
+  /** Gets the places of the rows near the window. */
+  onView: (span: Span) => void;
 };
 
-export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSelect, onAct }: TableProps) {
+export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSelect, onAct, onView }: TableProps) {
   const open = rows.filter(isOpen);
   const toggle = (id: string) =>
     onSelect((now) => {
@@ -190,17 +194,19 @@ export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSele
           </th>
         </tr>
       </thead>
-      {rows.map((row) => (
-        <Row
-          key={row.id}
-          at={at}
-          of={row}
-          isOpen={isOpen(row)}
-          isSelected={selected.has(row.id)}
-          onToggle={() => toggle(row.id)}
-          onAct={(kind) => onAct(kind, row)}
-        />
-      ))}
+      <Rows of={rows} onView={onView}>
+        {(row) => (
+          <Row
+            key={row.id}
+            at={at}
+            of={row}
+            isOpen={isOpen(row)}
+            isSelected={selected.has(row.id)}
+            onToggle={() => toggle(row.id)}
+            onAct={(kind) => onAct(kind, row)}
+          />
+        )}
+      </Rows>
     </Table>
   );
 }

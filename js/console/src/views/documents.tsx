@@ -117,8 +117,9 @@ export function Documents(props: Props) {
                 isOpen={isOpen}
                 onSelect={select}
                 onAct={(kind, row) => act(kind, [row])}
+                onView={documents.view}
               />
-              <More next={next} isLoading={documents.isLoading.value} more={documents.more} />
+              <More next={next} isLoading={documents.isLoading.value} more={documents.more} isEndless={!documents.problem.value} />
             </>
           )
         }

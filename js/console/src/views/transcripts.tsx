@@ -13,6 +13,7 @@ import { Link, query } from "../router";
 import { formatDuration } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { usePages } from "../ui/resource";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { useDrop } from "./document-drop";
@@ -111,13 +112,11 @@ export function Transcripts({ partner }: { partner: string }) {
                     <th scope="col">Detected language</th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((transcript) => (
-                    <Row key={transcript.id} partner={partner} of={transcript} filter={filter} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={transcripts.view}>
+                  {(transcript) => <Row key={transcript.id} partner={partner} of={transcript} filter={filter} />}
+                </Rows>
               </Table>
-              <More next={next} isLoading={transcripts.isLoading.value} more={transcripts.more} />
+              <More next={next} isLoading={transcripts.isLoading.value} more={transcripts.more} isEndless={!transcripts.problem.value} />
             </>
           )
         }

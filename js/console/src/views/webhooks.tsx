@@ -7,6 +7,7 @@ import { Filters, StateFilter } from "../ui/filters";
 import { formatNumber } from "../ui/format";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { notifyFailure } from "../ui/toasts";
@@ -92,13 +93,11 @@ export function Webhooks({ partner }: { partner: string }) {
                     </th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((delivery) => (
-                    <Row key={delivery.id} partner={partner} of={delivery} filter={filter} onSent={reload} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={deliveries.view}>
+                  {(delivery) => <Row key={delivery.id} partner={partner} of={delivery} filter={filter} onSent={reload} />}
+                </Rows>
               </Table>
-              <More next={next} isLoading={deliveries.isLoading.value} more={deliveries.more} />
+              <More next={next} isLoading={deliveries.isLoading.value} more={deliveries.more} isEndless={!deliveries.problem.value} />
             </>
           )
         }
