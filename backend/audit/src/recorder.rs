@@ -1,6 +1,6 @@
 //! Records the changes of requests: an entry is stored once the principal is known, and completed with the response.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{
@@ -12,6 +12,7 @@ use axum::{
 };
 use colloquy_accounts::{ChangeRecorder, Credential, Principal, RecordedChange};
 use colloquy_http::{ApiError, Arrival};
+use colloquy_store::StoreError;
 use http_body::Body as _;
 use tokio::sync::OnceCell;
 
@@ -23,6 +24,8 @@ use crate::{
 
 /// The longest value of a parameter that is stored, in bytes.
 pub(crate) const MOST_BYTES: usize = 120;
+/// Delay before a client retries whose change could not be recorded.
+const RETRY: Duration = Duration::from_secs(10);
 /// The longest response that is searched for the name of a resource that it created.
 const MOST_RESPONSE_BYTES: u64 = 256 * 1024;
 
@@ -118,7 +121,7 @@ async fn complete(
     id: &str,
     status: StatusCode,
     created: Option<String>,
-) -> Result<(), colloquy_store::StoreError> {
+) -> Result<(), StoreError> {
     let db = audit.store.db();
     match status.is_success() || status.is_server_error() {
         true => store::complete(db, id, status.as_u16(), created.as_deref()).await,
@@ -145,10 +148,23 @@ impl ChangeRecorder for Recorder {
         };
         let stored = self.entry.get_or_try_init(|| async {
             let id = self.audit.clock.new_id().simple().to_string();
-            store::insert(&self.audit, &id, &entry).await.map(|()| id)
+            let inserted = store::insert(&self.audit, &id, &entry).await;
+            inserted.map(|()| id).map_err(not_recorded)
         });
         stored.await?;
         Ok(())
+    }
+}
+
+/// Returns the error of a change that is refused since it cannot be recorded.
+fn not_recorded(error: StoreError) -> ApiError {
+    let error = ApiError::from(error);
+    match error.status {
+        StatusCode::INTERNAL_SERVER_ERROR => ApiError {
+            source: error.source,
+            ..ApiError::unavailable("The change cannot be recorded in the audit log", RETRY)
+        },
+        _ => error,
     }
 }
 
