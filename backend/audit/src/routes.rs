@@ -16,7 +16,10 @@ use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_store::{Keyset, StoreError, Value};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::schema::{Object, ObjectBuilder, Type},
+};
 
 use crate::{
     Audit,
@@ -40,6 +43,7 @@ where
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
     /// Only changes by this operation: its `operationId` in this document.
+    #[param(schema_with = action_schema)]
     action: Option<String>,
     /// Only changes with this API key, or with the key of this quota: its id.
     key: Option<String>,
@@ -51,6 +55,12 @@ pub(crate) struct AuditQuery {
     /// Only changes before this time; RFC 3339.
     #[param(value_type = Option<String>)]
     until: Option<Timestamp>,
+}
+
+fn action_schema() -> Object {
+    let actions = RECORDED.iter().map(|operation| operation.action);
+    let builder = ObjectBuilder::new().schema_type(Type::String);
+    builder.enum_values(Some(actions)).build()
 }
 
 /// A change.
