@@ -176,3 +176,30 @@ on_each_database!(the_key_of_a_quota_is_named, |database| {
     assert_eq!(ended[0]["subject"], "of-the-test");
     assert!(quota.path.ends_with(ended[0]["key_id"].as_str().unwrap()));
 });
+
+on_each_database!(an_entry_costs_two_writes, |database| {
+    let app = start(&database).await;
+    let acme = app.partner("acme").await;
+    let writes = app.state.1.store.writes();
+    let count = async |method: Method, path: &str, status: u16| {
+        let before = *writes.borrow();
+        let request = app.request(method, path).bearer_auth(&acme.key);
+        assert_eq!(request.send().await.status(), status);
+        *writes.borrow() - before
+    };
+    // The first request stores when the key was used.
+    count(Method::GET, "/api/auth/me", 200).await;
+    eventually("the use of the key is stored", async || {
+        let db = app.state.1.store.db();
+        let sql = "SELECT COUNT(*) FROM api_keys WHERE last_used_at IS NOT NULL";
+        db.fetch_count(sql).await.unwrap() == 1
+    })
+    .await;
+    assert_eq!(count(Method::GET, "/api/keys/acme", 200).await, 0);
+    // These change nothing themselves.
+    assert_eq!(
+        count(Method::POST, "/api/bulk/retry/acme/docs", 200).await,
+        2
+    );
+    assert_eq!(count(Method::DELETE, "/api/keys/acme/none", 404).await, 2);
+});
