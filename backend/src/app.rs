@@ -10,6 +10,7 @@ use axum::extract::FromRef;
 use crate::{
     accounts::{Accounts, Directory},
     analyses::Analyses,
+    audit::Audit,
     bases::{Bases, BasesOfPartners},
     blobs::Blobs,
     calls::{Calls, OpenCalls},
@@ -69,6 +70,8 @@ pub struct Parts {
     pub console: Console,
     /// Streams of changes.
     pub events: Events,
+    /// Who changed what, and when.
+    pub audit: Audit,
     /// The outside services.
     pub providers: Providers,
     /// What the layers around the routes need.
@@ -128,6 +131,7 @@ give! {
     Media: media,
     Console: console,
     Events: events,
+    Audit: audit,
 }
 
 /// Partners, keys and quotas, for a command.
@@ -186,6 +190,7 @@ impl App {
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
         let console = Console::new(accounts.clone());
         let events = Events::new(accounts.clone());
+        let audit = Audit::new(accounts.clone());
         let calls = Calls::open(
             characters.clone(),
             webhooks.clone(),
@@ -230,6 +235,7 @@ impl App {
             deep_health: DeepHealth::default(),
             console,
             events,
+            audit,
             accounts,
             blobs,
             bases,

@@ -18,6 +18,7 @@
 //! - `colloquy-speech` ([`speech`]): the voice of a character
 //! - `colloquy-webhooks` ([`webhooks`]): the outbox and its delivery
 //! - `colloquy-events` ([`events`]): the changes of resources as streams of server-sent events
+//! - `colloquy-audit` ([`audit`]): who changed what, and when
 //! - `colloquy-console` ([`console`]): the web interface of operators, and the sessions of those who signed in
 //! - `colloquy-characters` ([`characters`]): saved and inline characters, prompt templates
 //! - `colloquy-accounts` ([`accounts`]): partners, their API keys, their quotas and the ledger
@@ -58,6 +59,7 @@ pub use app::App;
 pub use cli::Cli;
 pub use colloquy_accounts as accounts;
 pub use colloquy_analyses as analyses;
+pub use colloquy_audit as audit;
 pub use colloquy_base::{cache, clock, fair_queue, identifiers, invalid, language, money};
 pub use colloquy_bases as bases;
 pub use colloquy_blobs as blobs;

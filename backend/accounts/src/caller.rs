@@ -13,6 +13,8 @@ use colloquy_http::{
     limits::RateLimited,
     memory::Share,
 };
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     KeyRefused, PartnerId, Principal, Tenant,
@@ -46,6 +48,50 @@ pub trait SessionLookup: fmt::Debug + Send + Sync {
 /// The session of a request that has one: an extension of requests.
 #[derive(Debug, Clone)]
 pub struct SessionKey(pub Arc<dyn SessionLookup>);
+
+/// How somebody has shown who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Credential {
+    /// An API key.
+    Key,
+    /// A session of the console, begun with an API key.
+    Session,
+    /// The key of a quota.
+    Quota,
+}
+
+colloquy_store::stored!(pub Credential: Key = "key", Session = "session", Quota = "quota");
+
+/// Records the change that a request makes.
+#[async_trait]
+pub trait ChangeRecorder: fmt::Debug + Send + Sync {
+    /// Records that a principal makes the change, before it is made. Further calls for the same request are no-ops.
+    ///
+    /// # Errors
+    /// The database's failure: the change must not be made then.
+    async fn record(&self, principal: &Principal, credential: Credential) -> Result<(), ApiError>;
+}
+
+/// The change that a request makes, if it is one that is recorded: an extension of requests.
+#[derive(Debug, Clone)]
+pub struct RecordedChange(pub Arc<dyn ChangeRecorder>);
+
+/// Records the change that a request makes, if it is one that is recorded, once its principal is known. [`Caller`] and the extractors of quotas do so
+/// by themselves; handlers that find the principal another way call this before they change anything.
+///
+/// # Errors
+/// The database's failure: the change must not be made then.
+pub async fn record_change(
+    parts: &Parts,
+    principal: &Principal,
+    credential: Credential,
+) -> Result<(), ApiError> {
+    match parts.extensions.get::<RecordedChange>() {
+        Some(RecordedChange(recorder)) => recorder.record(principal, credential).await,
+        None => Ok(()),
+    }
+}
 
 /// The key of a request whose response lasts, authenticated again while it does.
 #[derive(Debug, Clone)]
@@ -109,21 +155,25 @@ impl Caller {
     /// Whoever made a request whose key was looked for already, for interfaces with an order of their own.
     ///
     /// # Errors
-    /// 401 without a valid key, 403 when it may not be used from here, 429 beyond its rate.
+    /// 401 without a valid key, 403 when it may not be used from here, 429 beyond its rate, 503 if the change that the request makes cannot be
+    /// recorded.
     pub async fn with_key(
         parts: &Parts,
         accounts: &Accounts,
         key: Option<&str>,
     ) -> Result<Self, ApiError> {
         let session = parts.extensions.get::<SessionKey>();
-        let principal = match (key, session) {
-            (Some(text), _) => keys::authenticate(accounts, text, client_address(parts))
-                .await
-                .map_err(|error| refused(parts, accounts, error))?,
+        let (principal, credential) = match (key, session) {
+            (Some(text), _) => {
+                let found = keys::authenticate(accounts, text, client_address(parts)).await;
+                let principal = found.map_err(|error| refused(parts, accounts, error))?;
+                (principal, Credential::Key)
+            }
             // Nobody guessed the key of a session, so that it ended counts as no attempt.
             (None, Some(SessionKey(session))) => {
                 let key = session.key().await?;
-                keys::authenticate_known(accounts, &key).await?
+                let principal = keys::authenticate_known(accounts, &key).await?;
+                (principal, Credential::Session)
             }
             (None, None) => return Err(refused(parts, accounts, KeyRefused::Invalid)),
         };
@@ -131,6 +181,7 @@ impl Caller {
         hold_for(parts, principal.own_tenant().as_ref());
         check_page(parts, &principal)?;
         count(parts, accounts, &principal)?;
+        record_change(parts, &principal, credential).await?;
         Ok(Self(principal))
     }
 }

@@ -30,7 +30,10 @@ use utoipa::ToSchema;
 use self::{ledger::Ledger, partners::PartnerDependent, quotas::QuotaCache};
 
 pub use self::{
-    caller::{Caller, LastingKey, PartnerTenant, SessionKey, SessionLookup},
+    caller::{
+        Caller, ChangeRecorder, Credential, LastingKey, PartnerTenant, RecordedChange, SessionKey,
+        SessionLookup, record_change,
+    },
     error::{AccessDenied, AccountError, KeyRefused},
     keys::KeyRing,
     secrets::server_secret,

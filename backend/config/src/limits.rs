@@ -61,6 +61,8 @@ pub struct LimitsConfig {
     pub storage_bytes_per_partner: u64,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
+    /// How many days entries of the audit log are kept.
+    pub audit_days: u32,
 }
 
 impl Default for LimitsConfig {
@@ -88,6 +90,7 @@ impl Default for LimitsConfig {
             completions_in_progress: 100,
             storage_bytes_per_partner: 100 * 1024 * 1024 * 1024,
             usage_record_days: 90,
+            audit_days: 365,
         }
     }
 }
@@ -167,6 +170,10 @@ impl LimitsConfig {
         ensure!(
             self.usage_record_days >= 1,
             "limits.usage_record_days: at least 1"
+        );
+        ensure!(
+            (1..=3_650).contains(&self.audit_days),
+            "limits.audit_days: 1 to 3650"
         );
         Ok(())
     }

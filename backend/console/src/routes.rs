@@ -11,7 +11,10 @@ use axum::{
         request::Parts,
     },
 };
-use colloquy_accounts::{Accounts, Caller, DataScope, PartnerId, Principal, Scope, keys};
+use colloquy_accounts::{
+    Accounts, Caller, Credential, DataScope, KeyRefused, PartnerId, Principal, Scope, keys,
+    record_change,
+};
 use colloquy_base::{clock::rfc3339, json};
 use colloquy_http::{
     ApiError, ApiJson,
@@ -188,6 +191,7 @@ pub(crate) async fn sign_in(
             let token = token.ok_or_else(|| ApiError::invalid("link", "is no link to sign in"))?;
             let from = client_address(&parts);
             let (key, principal) = sessions::find_link(&console, &token, from).await?;
+            record_change(&parts, &principal, Credential::Key).await?;
             (key, principal, Some(token))
         }
         _ => return Err(ApiError::invalid("api_key", "give either api_key or link")),
@@ -246,7 +250,10 @@ pub(crate) async fn sign_out(
     if let Some(presented) = parts.extensions.get::<Presented>() {
         for id in presented.ids() {
             match presented.find(id).await {
-                Ok(session) => sessions::end(&console, &session).await?,
+                Ok(session) => {
+                    record_end(&console, &parts, &session).await?;
+                    sessions::end(&console, &session).await?;
+                }
                 Err(error) if error.status == StatusCode::UNAUTHORIZED => {}
                 Err(error) => return Err(error),
             }
@@ -270,10 +277,20 @@ pub(crate) async fn sign_out_everywhere(
     State(console): State<Console>,
     CurrentSession(session): CurrentSession,
     FromConsole(own): FromConsole,
-    headers: HeaderMap,
+    parts: Parts,
 ) -> Result<(StatusCode, HeaderMap), ApiError> {
+    record_end(&console, &parts, &session).await?;
     sessions::end_all(&console, &session.key).await?;
-    signed_out(&headers, own)
+    signed_out(&parts.headers, own)
+}
+
+/// Records that whoever has a session ends it. If its key has ended before, so has the session, and nothing is recorded.
+async fn record_end(console: &Console, parts: &Parts, session: &Session) -> Result<(), ApiError> {
+    match keys::authenticate_known(console, &session.key).await {
+        Ok(principal) => record_change(parts, &principal, Credential::Session).await,
+        Err(KeyRefused::Store(error)) => Err(error.into()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Makes a link that signs in whoever uses it first, with the key of the request.

@@ -124,7 +124,65 @@ pub fn with_layers(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::audit::{RECORDED, Subject, UNRECORDED};
+
+    /// Returns true if a schema of the document has a property.
+    fn has_property(document: &Value, schema: &Value, name: &str) -> bool {
+        if let Some(reference) = schema["$ref"].as_str() {
+            let schema = document.pointer(reference.trim_start_matches('#'));
+            return schema.is_some_and(|schema| has_property(document, schema, name));
+        }
+        let all = schema["allOf"].as_array().into_iter().flatten();
+        !schema["properties"][name].is_null()
+            || all.into_iter().any(|one| has_property(document, one, name))
+    }
+
+    #[test]
+    fn every_operation_is_in_the_audit_log_or_has_a_reason_not_to_be() {
+        let document = serde_json::to_value(document()).unwrap();
+        let mut mutating = 0;
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                if ["get", "head", "options", "parameters"].contains(&method.as_str()) {
+                    continue;
+                }
+                mutating += 1;
+                let method = method.to_uppercase();
+                let mut recorded = RECORDED
+                    .iter()
+                    .filter(|one| one.method == method && one.path == path);
+                let left_out = UNRECORDED
+                    .iter()
+                    .filter(|(left_out, at, _)| *left_out == method && at == path);
+                let Some(recorded) = recorded.next() else {
+                    assert_eq!(left_out.count(), 1, "{method} {path} is recorded nowhere");
+                    continue;
+                };
+                assert_eq!(left_out.count(), 0, "{method} {path}");
+                assert_eq!(operation["operationId"], recorded.action, "{method} {path}");
+                let names_subject = match recorded.subject {
+                    Subject::Parameter(name) => {
+                        let mut parameters = operation["parameters"].as_array().unwrap().iter();
+                        parameters.any(|parameter| parameter["name"] == name)
+                    }
+                    Subject::Response(name) => {
+                        let responses = operation["responses"].as_object().unwrap().iter();
+                        let mut schemas =
+                            responses.filter(|(status, _)| status.starts_with('2')).map(
+                                |(_, response)| &response["content"]["application/json"]["schema"],
+                            );
+                        schemas.all(|schema| has_property(&document, schema, name))
+                    }
+                    Subject::Unnamed => true,
+                };
+                assert!(names_subject, "{method} {path}: {:?}", recorded.subject);
+            }
+        }
+        assert_eq!(mutating, RECORDED.len() + UNRECORDED.len());
+    }
 
     #[test]
     fn every_route_is_served_by_the_interface_that_its_path_belongs_to() {

@@ -174,6 +174,7 @@ const FILES: [(&str, Sql); 57] = sql_files![
     "0055_retries",
     "0056_retrieval_questions" each,
     "0057_live_calls" each,
+    "0058_audit",
 ];
 
 /// The migrations of a database, numbered from 1.

@@ -23,6 +23,7 @@ export const ANALYSIS = `${ANALYSES}/:id`;
 export const KEYS = "/p/:partner/keys";
 export const QUOTAS = "/p/:partner/quotas";
 export const QUOTA = `${QUOTAS}/:id`;
+export const AUDIT = "/p/:partner/audit";
 export const USAGE = "/p/:partner/usage";
 
 /** Fills in a pattern and appends a query without empty values. */

@@ -1,7 +1,7 @@
 // The views of the console: their addresses, and who sees them.
 
 import {
-  ANALYSES, ANALYSIS, BASE, CALL, CALLS, CHARACTER, CHARACTERS, CHARACTER_EDITOR, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, NEW_CHARACTER, QUOTA,
+  ANALYSES, ANALYSIS, AUDIT, BASE, CALL, CALLS, CHARACTER, CHARACTERS, CHARACTER_EDITOR, DELIVERIES, DELIVERY, DOCUMENT, KEYS, KNOWLEDGE, NEW_CHARACTER, QUOTA,
   QUOTAS, RETRIEVAL, TRANSCRIPT, TRANSCRIPTS, USAGE, VOICE, VOICES, address,
 } from "./addresses";
 import { type Schemas, may, sessions } from "./api";
@@ -83,7 +83,9 @@ const PLACES: Place[] = [
   { path: USAGE, title: "Usage", icon: "chart-column", view: lazy(async () => (await import("./views/usage")).Usage), scope: "keys" },
   { path: QUOTAS, title: "Quotas", icon: "gauge", view: lazy(async () => (await import("./views/quotas")).Quotas), scope: "keys" },
   { path: KEYS, title: "Keys", icon: "key-round", view: lazy(async () => (await import("./views/keys")).Keys), scope: "keys" },
+  { path: AUDIT, title: "Audit log", icon: "clock", view: lazy(async () => (await import("./views/audit")).Audit), scope: "keys" },
   { path: "/partners", title: "Partners", icon: "building-2", view: lazy(async () => (await import("./views/partners")).Partners), isForAdmins: true },
+  { path: "/audit", title: "Audit log of all", icon: "clock", view: lazy(async () => (await import("./views/audit")).AuditOfAll), isForAdmins: true },
 ];
 
 const DETAILS: Detail[] = [

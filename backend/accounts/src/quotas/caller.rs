@@ -15,8 +15,8 @@ use colloquy_store::StoreError;
 
 use super::{PREFIX, Quota, store};
 use crate::{
-    Accounts, KeyRefused, PartnerId,
-    caller::{hold_for, refused},
+    Accounts, Credential, KeyRefused, PartnerId,
+    caller::{hold_for, record_change, refused},
     keys,
 };
 
@@ -66,7 +66,8 @@ impl QuotaCaller {
     /// Whoever made a request whose key was looked for already, for interfaces with an order of their own.
     ///
     /// # Errors
-    /// 401 without a valid key, 403 when the quota is switched off, 429 beyond its rate.
+    /// 401 without a valid key, 403 when the quota is switched off, 429 beyond its rate, 503 if the change that the request makes cannot be
+    /// recorded.
     pub(crate) async fn with_key(
         parts: &Parts,
         accounts: &Accounts,
@@ -85,6 +86,7 @@ impl QuotaCaller {
                 .limits
                 .check_partner(quota.tenant.partner().as_str(), rate)?;
         }
+        record_change(parts, &quota.principal(), Credential::Quota).await?;
         Ok(Self(quota))
     }
 }

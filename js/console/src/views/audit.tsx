@@ -1,0 +1,198 @@
+// The audit log: who changed what, and when; newest first.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import { api, may } from "../api";
+import { type AuditFilter, NO_FILTER, auditQuery, isFiltered, readFilter } from "../audit/filter";
+import { ACTIONS, type Change, actionWords, authorOf, homeOf, outcomeOf, shortSubject } from "../audit/words";
+import { askPage } from "../problem";
+import { Link, query, setQuery } from "../router";
+import { DaysFilter, Filters } from "../ui/filters";
+import { Reload } from "../ui/reload";
+import { usePages } from "../ui/resource";
+import { Empty, More, Shown, Table } from "../ui/states";
+import { Time } from "../ui/time";
+
+/** A text that counts when the field is left, and on Enter. */
+function TextFilter({ label, name, value }: { label: string; name: string; value: string | null }) {
+  const typed = useSignal(value ?? "");
+  useEffect(() => {
+    typed.value = value ?? "";
+  }, [value]);
+  const set = (event: { currentTarget: HTMLInputElement }) => setQuery({ [name]: event.currentTarget.value.trim() });
+  return (
+    <label>
+      {label}
+      <input
+        name={name}
+        autocomplete="off"
+        placeholder="any"
+        value={typed.value}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onChange={set}
+        onKeyDown={(event) => event.key === "Enter" && set(event)}
+      />
+    </label>
+  );
+}
+
+function AuditFilters({ filter }: { filter: AuditFilter }) {
+  return (
+    <Filters label="Filter the changes">
+      <label>
+        Change
+        <select name="action" value={filter.action ?? ""} onChange={(event) => setQuery({ action: event.currentTarget.value })}>
+          <option value="">any</option>
+          {Object.entries(ACTIONS).map(([action, words]) => (
+            <option key={action} value={action}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </label>
+      <TextFilter label="Key, by its id" name="key" value={filter.key} />
+      <TextFilter label="Changed, by name or id" name="subject" value={filter.subject} />
+      <DaysFilter from={filter.from} to={filter.to} onSet={setQuery} />
+      {isFiltered(filter) && (
+        <button type="button" onClick={() => setQuery(NO_FILTER)}>
+          Show all
+        </button>
+      )}
+    </Filters>
+  );
+}
+
+const CREDENTIALS: Record<Change["credential"], string> = { key: "", session: "in the console", quota: "with the key of a quota" };
+
+function Who({ of }: { of: Change }) {
+  const { key_id: id } = of;
+  const details = [of.is_admin && of.key_id && "administrator", CREDENTIALS[of.credential]].filter(Boolean).join(", ");
+  return (
+    <>
+      {id ? (
+        <button type="button" class="link" title={`Changes with the key ${id}`} onClick={() => setQuery({ key: id })}>
+          {authorOf(of)}
+        </button>
+      ) : (
+        authorOf(of)
+      )}
+      {details && <p class="reason">{details}</p>}
+    </>
+  );
+}
+
+function What({ of }: { of: Change }) {
+  const { subject, parameters } = of;
+  const home = homeOf(of);
+  const base = of.resource === "base" ? undefined : parameters["kb"];
+  const shown = subject && <bdi>{shortSubject(of.resource, subject)}</bdi>;
+  return (
+    <>
+      {actionWords(of)} {home && may(home.scope) ? <Link to={home.to}>{shown}</Link> : shown}
+      {base && (
+        <p class="reason">
+          in <bdi>{base}</bdi>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Result({ of }: { of: Change }) {
+  const outcome = outcomeOf(of);
+  if (outcome === "done") return <>done</>;
+  if (outcome === "failed") return <span class="state down">failed ({of.status})</span>;
+  return (
+    <span class="state" title="The request still runs, or the server or the client went away before it ended">
+      unknown
+    </span>
+  );
+}
+
+function Row({ of, hasPartner }: { of: Change; hasPartner: boolean }) {
+  return (
+    <tr>
+      <td>
+        <Time at={of.at} />
+      </td>
+      <td>
+        <Who of={of} />
+      </td>
+      <td>
+        <What of={of} />
+      </td>
+      {hasPartner && <td>{of.partner ?? <span class="none">—</span>}</td>}
+      <td>
+        <Result of={of} />
+      </td>
+    </tr>
+  );
+}
+
+function Nothing({ filter }: { filter: AuditFilter }) {
+  return isFiltered(filter) ? (
+    <Empty icon="search" title="No change matches">
+      <p>Change the filters above, or show all changes.</p>
+    </Empty>
+  ) : (
+    <Empty icon="clock" title="No changes yet">
+      <p>Changes of keys, quotas, characters, knowledge bases and voices appear here, with who made them.</p>
+    </Empty>
+  );
+}
+
+/** The changes of a partner, or of all. */
+function Changes({ partner }: { partner: string | null }) {
+  const filter = readFilter(query.value);
+  const changes = usePages(
+    (call, cursor) => {
+      const asked = { ...auditQuery(filter), ...(cursor !== undefined && { cursor }) };
+      return askPage(
+        partner === null
+          ? api.GET("/api/audit", { ...call, params: { query: asked } })
+          : api.GET("/api/audit/{partner}", { ...call, params: { path: { partner }, query: asked } }),
+      );
+    },
+    [partner, ...Object.values(filter)],
+  );
+  return (
+    <>
+      <div class="toolbar">
+        <AuditFilters filter={filter} />
+        <Reload of={changes} />
+      </div>
+      <Shown of={changes}>
+        {({ entries, next }) =>
+          entries.length === 0 ? (
+            <Nothing filter={filter} />
+          ) : (
+            <>
+              <Table label="Changes">
+                <thead>
+                  <tr>
+                    <th scope="col">When</th>
+                    <th scope="col">Who</th>
+                    <th scope="col">Change</th>
+                    {partner === null && <th scope="col">Partner</th>}
+                    <th scope="col">Result</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {entries.map((change) => (
+                    <Row key={change.id} of={change} hasPartner={partner === null} />
+                  ))}
+                </tbody>
+              </Table>
+              <More next={next} isLoading={changes.isLoading.value} more={changes.more} />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+export const Audit = ({ partner }: { partner: string }) => <Changes partner={partner} />;
+
+export const AuditOfAll = () => <Changes partner={null} />;
