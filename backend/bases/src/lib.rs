@@ -243,6 +243,11 @@ where
             .with::<SyncFiles>()
     }
 
+    async fn waiting(&self, state: &S) -> Result<Vec<WaitingWork>, StoreError> {
+        let bases = Bases::from_ref(state);
+        store::waiting_work(bases.store.db(), bases.clock.now_ms()).await
+    }
+
     async fn start(&self, state: &S) -> anyhow::Result<()> {
         let bases = Bases::from_ref(state);
         embedding::change_profiles(&bases).await?;
