@@ -78,7 +78,7 @@ use colloquy_blobs::Blobs;
 use colloquy_digitize::{NoOcr, Ocr};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
-use colloquy_kernel::{Base, Capability, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, WaitingWork, jobs};
 use colloquy_knowledge::KnowledgeBases;
 use colloquy_providers::{Providers, openai::VectorStore};
 use colloquy_sandbox::Sandbox;

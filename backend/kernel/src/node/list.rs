@@ -68,7 +68,10 @@ pub async fn list(kernel: &Kernel) -> Result<NodeTimes, StoreError> {
     rows.truncate(MOST_NODES);
     Ok(NodeTimes {
         now: kernel.database_now_ms().await?,
-        nodes: rows.into_iter().map(|row| known(row, lost_before)).collect(),
+        nodes: rows
+            .into_iter()
+            .map(|row| known(row, lost_before))
+            .collect(),
         has_more,
     })
 }
