@@ -34,8 +34,7 @@ pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
     estimates::*, evaluations::*, history::*, listed_bases::*, listed_folders::*, lists::*,
     pages::*, questions::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*,
-    unknown_usage::*, usage::*, vectorstores::*,
-    waiting_work::*,
+    unknown_usage::*, usage::*, vectorstores::*, waiting_work::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},

@@ -51,7 +51,10 @@ pub const REVISION: Option<&str> = option_env!("GIT_REVISION");
 /// Returns the version of this server, with the revision of its sources behind a `+` if the build knew it.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    REVISION.map_or_else(|| version.to_owned(), |revision| format!("{version}+{revision}"))
+    REVISION.map_or_else(
+        || version.to_owned(),
+        |revision| format!("{version}+{revision}"),
+    )
 }
 
 /// The calls of a node.
