@@ -84,6 +84,7 @@ const PLACES: Place[] = [
   { path: QUOTAS, title: "Quotas", icon: "gauge", view: lazy(async () => (await import("./views/quotas")).Quotas), scope: "keys" },
   { path: KEYS, title: "Keys", icon: "key-round", view: lazy(async () => (await import("./views/keys")).Keys), scope: "keys" },
   { path: "/partners", title: "Partners", icon: "building-2", view: lazy(async () => (await import("./views/partners")).Partners), isForAdmins: true },
+  { path: "/system", title: "System", icon: "server", view: lazy(async () => (await import("./views/system")).System), isForAdmins: true },
 ];
 
 const DETAILS: Detail[] = [
