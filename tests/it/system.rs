@@ -7,7 +7,7 @@ use colloquy::{
     config::{ModelConfig, Secret},
     node,
 };
-use harness::{TestApp, TestDatabase, app::ADMIN_KEY, on_both_databases};
+use harness::{TestApp, TestDatabase, app::ADMIN_KEY};
 use serde_json::{Value, json};
 
 const PATHS: [&str; 5] = ["", "/nodes", "/queues", "/models", "/settings"];
@@ -39,7 +39,14 @@ async fn the_system_is_for_administrators() {
     }
 }
 
-on_both_databases!(two_nodes_are_told_apart, |database| {
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_are_told_apart() {
+    for database in TestDatabase::both().await {
+        tell_nodes_apart(database).await;
+    }
+}
+
+async fn tell_nodes_apart(database: TestDatabase) {
     let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
     let node = |name: &str| {
         let builder = TestApp::builder(&database).node(name);
@@ -81,9 +88,16 @@ on_both_databases!(two_nodes_are_told_apart, |database| {
     );
     assert!(system["schema_version"].as_i64().unwrap() >= 59, "{system}");
     assert_eq!(system["uptime_seconds"], 40);
-});
+}
 
-on_both_databases!(all_kinds_of_jobs_have_a_queue, |database| {
+#[tokio::test(flavor = "multi_thread")]
+async fn all_kinds_of_jobs_have_a_queue() {
+    for database in TestDatabase::both().await {
+        read_queues(database).await;
+    }
+}
+
+async fn read_queues(database: TestDatabase) {
     let app = TestApp::builder(&database).without_worker().start().await;
     let queues = read(&app, "/queues").await;
     let listed = queues["queues"].as_array().unwrap();
@@ -102,7 +116,7 @@ on_both_databases!(all_kinds_of_jobs_have_a_queue, |database| {
         );
     }
     assert_eq!(queues["waiting"], json!([]));
-});
+}
 
 #[tokio::test]
 async fn settings_are_told_without_secrets() {
