@@ -45,7 +45,7 @@ async fn what_waits_is_counted_by_its_time_and_told_with_its_failures() {
         for (job, attempts, error) in [
             ("later", 2, "it broke"),
             ("last", 5, "it broke"),
-            ("due", 1, &long),
+            ("due", 1, long.as_str()),
         ] {
             let sql = "UPDATE work SET attempts = $2, last_error = $3 WHERE dedup_key = $1";
             let values = [name(job).into(), i64::from(attempts).into(), error.into()];
