@@ -3,7 +3,10 @@
 //! All of it is made before it is shared: an [`App`] has no part that is missing until something has started. A command
 //! needs neither a node nor ports, so it makes do with a [`Directory`].
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
 use axum::extract::FromRef;
 
@@ -27,7 +30,7 @@ use crate::{
     observability::Metrics,
     providers::Providers,
     sandbox::Sandbox,
-    server::{DeepHealth, private},
+    server::{DeepHealth, Equipment, private},
     speech::Speech,
     transcripts::Transcripts,
     voices::Voices,
@@ -80,6 +83,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The last deep health check.
     pub deep_health: DeepHealth,
+    /// The programs and models that this machine has and lacks, once the server has looked after its start.
+    pub equipment: OnceLock<Vec<Equipment>>,
 }
 
 impl Deref for App {
@@ -233,6 +238,7 @@ impl App {
         Ok(Self(Arc::new(Parts {
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
+            equipment: OnceLock::new(),
             console,
             events,
             audit,

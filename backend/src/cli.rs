@@ -1,6 +1,7 @@
 //! The commands of the binary. Each reads the settings, does one thing and ends; `serve` runs until it is stopped.
 
 mod models;
+mod settings;
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -59,6 +60,8 @@ enum Command {
     /// Manage neural models.
     #[command(subcommand)]
     Models(models::ModelsCommand),
+    /// Print all settings with their values, defaults and origins; secrets are not shown.
+    Settings(settings::SettingsArguments),
     /// Print the OpenAPI document.
     Openapi,
     /// Decode what is not trusted; the server runs this by itself.
@@ -228,6 +231,7 @@ async fn command(cli: Cli) -> anyhow::Result<()> {
             key(&directory, command).await
         }
         Command::Models(command) => models::run(&config, command).await,
+        Command::Settings(arguments) => settings::run(&config, &arguments),
         // Both were done before.
         Command::Openapi | Command::Decode(_) => Ok(()),
     }

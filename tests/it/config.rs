@@ -4,10 +4,15 @@
 use std::process::Output;
 
 use harness::{TestDatabase, process};
+use serde_json::json;
 
 fn migrate(toml: Option<&str>, environment: &[(&str, &str)]) -> Output {
+    run(&["migrate"], toml, environment)
+}
+
+fn run(command: &[&str], toml: Option<&str>, environment: &[(&str, &str)]) -> Output {
     let database = TestDatabase::sqlite();
-    let mut command = process::command(&database, &["migrate"]);
+    let mut command = process::command(&database, command);
     let file = database.config().dir.join("colloquy.toml");
     if let Some(toml) = toml {
         std::fs::write(&file, toml).unwrap();
@@ -285,4 +290,42 @@ fn secrets_are_hidden() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+#[test]
+fn the_settings_are_printed_with_their_origin_and_without_secrets() {
+    let toml = "[limits]\nrequest_burst = 5\nrequests_per_minute = 50\n[chat]\napi_key = \"hunter-of-files\"\n";
+    let environment = [
+        ("COLLOQUY_LIMITS_REQUEST_BURST", "7"),
+        ("COLLOQUY_WEBHOOKS_SECRET", "whsec_aHVudGVyLW9mLXNlY3JldHM="),
+        ("COLLOQUY_TRACES_ENDPOINT", "http://user:hunter@127.0.0.1:9"),
+    ];
+    let output = run(&["settings", "--json"], Some(toml), &environment);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(!printed.contains("hunter") && !printed.contains("aHVudGVy"));
+    let settings: Vec<serde_json::Value> = serde_json::from_str(&printed).unwrap();
+    let of = |key: &str| settings.iter().find(|it| it["key"] == key).unwrap();
+    let origin = |key: &str| (of(key)["origin"].clone(), of(key)["variable"].clone());
+    let variable = |name: &str| (json!("environment"), json!(name));
+    let burst = "limits.request_burst";
+    assert_eq!(origin(burst), variable("COLLOQUY_LIMITS_REQUEST_BURST"));
+    assert_eq!(of(burst)["value"], 7);
+    let file = (json!("file"), json!(null));
+    assert_eq!(origin("limits.requests_per_minute"), file);
+    assert_eq!(origin("chat.api_key"), file);
+    assert_eq!(of("chat.api_key")["is_set"], true);
+    assert_eq!(
+        origin("webhooks.secret"),
+        variable("COLLOQUY_WEBHOOKS_SECRET")
+    );
+    assert_eq!(of("traces.endpoint")["value"], "http://hidden@127.0.0.1:9/");
+    assert_eq!(origin("http.idle_ms"), (json!("default"), json!(null)));
+
+    let changed = run(&["settings", "--changed"], Some(toml), &environment);
+    let printed = String::from_utf8(changed.stdout).unwrap();
+    let line = "limits.request_burst\t7\t100\tCOLLOQUY_LIMITS_REQUEST_BURST";
+    assert!(printed.lines().any(|it| it == line), "{printed}");
+    assert!(!printed.contains("http.idle_ms"), "{printed}");
 }

@@ -29,5 +29,6 @@ mod process;
 mod providers;
 mod sandbox;
 mod speech;
+mod system;
 mod text;
 mod traces;

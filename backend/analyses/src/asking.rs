@@ -138,10 +138,21 @@ pub(super) async fn answer(
     let error =
         |kind, message: &str, used| Err((ProviderError::new(model.name(), kind, message), used));
     let patience = Duration::from_millis(analyses.config.analyses.answer_ms.into());
-    let answer = match timeout(patience, model.chat.ask(request)).await {
-        Ok(answer) => answer.map_err(|error| (error, None))?,
-        Err(_) => return error(ProviderErrorKind::Timeout, "no answer in time", None),
-    };
+    let answer = timeout(patience, model.chat.ask(request)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        let message = "no answer in time";
+        Err(ProviderError::new(
+            model.name(),
+            ProviderErrorKind::Timeout,
+            message,
+        ))
+    });
+    let (contact, now) = (model.health.contact(), analyses.clock.instant());
+    match &answer {
+        Ok(_) => contact.answered(now),
+        Err(error) => contact.failed(now, error),
+    }
+    let answer = answer.map_err(|error| (error, None))?;
     let ModelAnswer::Whole(event) = answer else {
         let message = "a stream that nobody asked for";
         return error(ProviderErrorKind::Malformed, message, None);

@@ -78,7 +78,7 @@ use colloquy_blobs::Blobs;
 use colloquy_digitize::{NoOcr, Ocr};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
-use colloquy_kernel::{Base, Capability, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, WaitingWork, jobs};
 use colloquy_knowledge::KnowledgeBases;
 use colloquy_providers::{Providers, openai::VectorStore};
 use colloquy_sandbox::Sandbox;
@@ -241,6 +241,11 @@ where
             .with::<Discover>()
             .with::<Import>()
             .with::<SyncFiles>()
+    }
+
+    async fn waiting(&self, state: &S) -> Result<Vec<WaitingWork>, StoreError> {
+        let bases = Bases::from_ref(state);
+        store::waiting_work(bases.store.db(), bases.clock.now_ms()).await
     }
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {

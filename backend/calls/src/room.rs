@@ -18,6 +18,7 @@ use colloquy_accounts::Tenant;
 use colloquy_base::{clock::Clock, counts::Counts};
 use colloquy_characters::CharacterDocuments;
 use colloquy_config::MediaConfig;
+use colloquy_kernel::node::Load;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
@@ -232,6 +233,15 @@ impl CallRoom {
     #[must_use]
     pub fn open(&self) -> usize {
         self.lock().calls.all()
+    }
+
+    /// The calls there are, and the most there may be.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        Load {
+            calls: self.open(),
+            max_calls: self.bounds.node,
+        }
     }
 
     /// Whether there is room, for whoever wants it later.

@@ -18,6 +18,7 @@ mod providers;
 mod rewriting;
 mod sandbox;
 mod secret;
+mod settings;
 mod speech;
 mod store;
 mod traces;
@@ -26,7 +27,10 @@ mod vectorstore;
 mod voices;
 mod webhooks;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use figment::{
@@ -34,6 +38,7 @@ use figment::{
     providers::{Env, Format, Serialized, Toml},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use url::ParseError;
 
 pub use self::{
@@ -50,6 +55,7 @@ pub use self::{
     rewriting::RewritingConfig,
     sandbox::SandboxConfig,
     secret::{Secret, SigningKey, SigningKeys, check_secret},
+    settings::{Origin, Origins, Setting, without_credentials},
     speech::SpeechConfig,
     store::StoreConfig,
     traces::TracesConfig,
@@ -58,7 +64,11 @@ pub use self::{
     voices::{VoiceWorkerConfig, VoicesConfig, is_voice_type},
     webhooks::{FetchConfig, WebhooksConfig},
 };
-use self::{providers::SERVICE_URL, secret::check_key, store::BLOB_URL};
+use self::{
+    providers::SERVICE_URL,
+    secret::{HIDDEN, check_key},
+    store::BLOB_URL,
+};
 
 /// All settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -120,6 +130,9 @@ pub struct Config {
     /// The TOML file that the settings were read from; `None` without one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// Where the settings come from.
+    #[serde(skip)]
+    pub origins: Origins,
 }
 
 /// The settings that are secrets, by the names that the environment may give.
@@ -131,6 +144,7 @@ fn is_secret(name: &str) -> bool {
             | "http.metrics_key"
             | "http.health_key"
             | "store.database_url"
+            | "store.search_url"
             | "chat.api_key"
             | "embedder.api_key"
             | "transcriber.api_key"
@@ -141,6 +155,35 @@ fn is_secret(name: &str) -> bool {
             | "webhooks.secret"
             | "traces.headers"
     )
+}
+
+/// What the names of variables begin with.
+const PREFIX: &str = "COLLOQUY_";
+
+/// Returns the key of a variable, named without its prefix.
+fn key_of_variable(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "admin_key" | "signing_keys" => name,
+        // `[models]` holds models by name, none of which is called `dir`.
+        "models_dir" => "inference.models_dir".to_owned(),
+        // The section with two words.
+        name if name.starts_with("voice_worker_") => {
+            name.replacen("voice_worker_", "voice_worker.", 1)
+        }
+        _ => name.replacen('_', ".", 1),
+    }
+}
+
+/// Returns the keys that a settings file names; none if it cannot be read, which reading the settings tells.
+fn keys_of_file(file: &Path) -> BTreeSet<String> {
+    let read = Figment::from(Toml::file_exact(file)).extract();
+    let table: Map<String, Value> = read.unwrap_or_default();
+    let mut keys = BTreeSet::new();
+    settings::leaves(&table, &mut Vec::new(), &mut |path, _| {
+        keys.insert(settings::joined(path));
+    });
+    keys
 }
 
 /// The message about a setting, without the names of this program's types. A URL without a scheme, such as `127.0.0.1:8000/v1`, is told its form.
@@ -183,29 +226,26 @@ impl Config {
     /// Names the setting that is unknown, malformed or out of range.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        let mut origins = Origins::default();
         if let Some(file) = file {
             // Figment passes over a file that is missing.
             std::fs::metadata(file)
                 .with_context(|| format!("the settings file {}", file.display()))?;
             figment = figment.merge(Toml::file_exact(file));
+            origins.file = keys_of_file(file);
         }
-        let mut environment = Env::prefixed("COLLOQUY_")
+        let mut environment = Env::prefixed(PREFIX)
             .ignore(&["CONFIG", "LOG"])
             // What only the test harness reads (`COLLOQUY_TEST_POSTGRES_URL`).
             .filter(|name| !name.starts_with("TEST_"))
-            .map(|name| {
-                let name = name.as_str().to_ascii_lowercase();
-                match name.as_str() {
-                    "admin_key" | "signing_keys" => name.into(),
-                    // `[models]` holds models by name, none of which is called `dir`.
-                    "models_dir" => "inference.models_dir".into(),
-                    // The section with two words.
-                    name if name.starts_with("voice_worker_") => {
-                        name.replacen("voice_worker_", "voice_worker.", 1).into()
-                    }
-                    _ => name.replacen('_', ".", 1).into(),
-                }
-            });
+            .map(|name| key_of_variable(name.as_str()).into());
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if let Some(rest) = name.strip_prefix(PREFIX) {
+                let key = key_of_variable(rest);
+                origins.environment.insert(key, name.into_owned());
+            }
+        }
         // A secret is taken as it stands; of everything else the environment knows numbers and lists.
         for (name, value) in environment
             .clone()
@@ -217,6 +257,7 @@ impl Config {
         environment = environment.filter(|name| !is_secret(name.as_str()));
         let mut config: Self = figment.merge(environment).extract().map_err(readable)?;
         config.file = file.map(Path::to_owned);
+        config.origins = origins;
         config.validate()?;
         Ok(config)
     }

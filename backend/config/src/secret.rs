@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 /// The fewest characters of a key that opens something here.
 const FEWEST_CHARS: usize = 16;
 
+/// What is shown in place of a secret.
+pub(super) const HIDDEN: &str = "[redacted]";
+
 /// A secret text; `Debug` and serialization hide it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -67,13 +70,13 @@ pub(super) fn check_key(setting: &str, secret: Option<&Secret>) -> anyhow::Resul
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
+        f.write_str(HIDDEN)
     }
 }
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str("[redacted]")
+        serializer.serialize_str(HIDDEN)
     }
 }
 
@@ -109,7 +112,7 @@ pub struct SigningKeys(pub Vec<SigningKey>);
 
 impl Serialize for SigningKeys {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str("[redacted]")
+        serializer.serialize_str(HIDDEN)
     }
 }
 

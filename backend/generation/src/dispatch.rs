@@ -190,7 +190,8 @@ impl Dispatch {
             };
             match answered {
                 Ok(answer) => {
-                    model.health.answered(&admission);
+                    let now = self.generation.clock.instant();
+                    model.health.answered(&admission, now);
                     return Ok((model, answer));
                 }
                 Err(failure) => self.failed(&model, &admission, failure)?,
@@ -280,7 +281,8 @@ impl Drop for Dispatch {
     fn drop(&mut self) {
         // Whoever has read enough of an answer does not wait for its end.
         if let Some(running) = self.running.take_if(|running| running.has_content) {
-            running.model.health.answered(&running.admission);
+            let now = self.generation.clock.instant();
+            running.model.health.answered(&running.admission, now);
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use axum::Router;
 use colloquy_http::Interface;
+use colloquy_store::StoreError;
 
-use crate::{State, jobs, router::DescribedRouter};
+use crate::{State, WaitingWork, jobs, router::DescribedRouter};
 
 /// Routes of an interface, in a server whose state is `S`.
 pub type Routes<S> = (Interface, DescribedRouter<S>);
@@ -40,6 +41,14 @@ pub trait Capability<S: State>: Sync {
     /// When the server cannot begin without it.
     async fn start(&self, _state: &S) -> anyhow::Result<()> {
         Ok(())
+    }
+
+    /// Returns its work that waits for something, beside jobs. It reads 10,000 rows of a kind at most.
+    ///
+    /// # Errors
+    /// The database's failure.
+    async fn waiting(&self, _state: &S) -> Result<Vec<WaitingWork>, StoreError> {
+        Ok(Vec::new())
     }
 
     /// Returns when what it does for clients beside requests has ended. It goes on until the kernel's `drain_over`.

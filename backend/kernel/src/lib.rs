@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod journal;
 pub mod node;
 pub mod router;
+mod waiting;
 
 use std::{
     fmt::Display,
@@ -31,7 +32,10 @@ use colloquy_store::{Executor as _, Store, StoreError};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::capability::{Capability, Routes};
+pub use self::{
+    capability::{Capability, Routes},
+    waiting::{WaitReason, WaitingKind, WaitingWork},
+};
 use self::{
     jobs::JobSignal,
     journal::Journal,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use colloquy_base::fair_queue::Claim;
 
-use super::ProviderError;
+use super::{LastContact, ProviderError};
 
 /// A service that makes vectors of texts: those that mean the same point in the same direction.
 #[async_trait]
@@ -24,6 +24,11 @@ pub trait Embedder: Send + Sync + 'static {
 
     /// The most texts of a request.
     fn max_texts(&self) -> usize;
+
+    /// When it answered and failed last; `None` where nobody notes that.
+    fn last_contact(&self) -> Option<LastContact> {
+        None
+    }
 
     /// The vectors of texts, in their order.
     async fn embed(&self, request: EmbeddingRequest) -> Result<Embeddings, ProviderError>;

@@ -4,6 +4,7 @@
 //! belong to [`Resilient`], which [`from_config`] puts around each of them.
 
 mod chat;
+mod contact;
 pub mod embedded;
 mod embedder;
 mod failure;
@@ -36,10 +37,11 @@ pub use self::{
         ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream,
         UnopenedThoughts,
     },
+    contact::{Contact, LastContact},
     embedder::{Embedder, EmbeddingRequest, Embeddings},
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},
-    policy::{Admission, Health},
+    policy::{Admission, Health, Rests},
     reason::Unreachable,
     recording::spoken_language,
     remote_voices::RemoteVoices,
@@ -91,6 +93,11 @@ pub trait Transcriber: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// When it answered and failed last; `None` where nobody notes that.
+    fn last_contact(&self) -> Option<LastContact> {
+        None
+    }
+
     /// The words of an utterance; empty when there are none.
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError>;
 
@@ -138,6 +145,11 @@ pub trait Synthesizer: Send + Sync + 'static {
     /// it. A service elsewhere is given all of it.
     fn readable(&self, _voice: Option<&str>, _language: Option<&str>, text: String) -> String {
         text
+    }
+
+    /// When it answered and failed last; `None` where nobody notes that.
+    fn last_contact(&self) -> Option<LastContact> {
+        None
     }
 
     /// Starts to speak; the stream ends with the speech.
@@ -412,7 +424,10 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
         Some(_) => remote,
         None => Locality::Local,
     };
-    let chat = |silence| chat_distance.resilient(&of_calls.chat, silence, Some(&of_calls.health));
+    let chat = |silence| {
+        let chat = chat_distance.resilient(&of_calls.chat, silence);
+        Arc::new(chat.with_health(&of_calls.health))
+    };
     let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
             Some(transcription) => (Arc::new(transcription), remote),
@@ -431,36 +446,37 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
         None => embedded::embedder(config, pool)?.map(|model| (model, Locality::Local)),
     };
     let turns = embedded::TurnModels::from_config(config, pool)?;
+    // Calls and others ask the same services.
+    let (hearing, speaking) = (Arc::<Contact>::default(), Arc::<Contact>::default());
+    let hears = |silence| {
+        let hears = transcriber_distance.resilient(&transcriber, silence);
+        Arc::new(hears.with_contact(&hearing))
+    };
+    let speaks = |silence| {
+        let speaks = synthesizer_distance.resilient(&synthesizer, silence);
+        Arc::new(speaks.with_contact(&speaking))
+    };
     let voice_worker: Option<Arc<dyn VoiceWorker>> =
         match RemoteVoices::from_config(&config.voice_worker)? {
             Some(worker) => Some(Arc::new(worker)),
             None => {
-                let silence = synthesizer_distance.patience(batch);
-                let speaks = synthesizer_distance.resilient(&synthesizer, silence, None);
+                let speaks = speaks(synthesizer_distance.patience(batch));
                 embedded::voice_worker(config, pool, &(speaks as Arc<dyn Synthesizer>))
             }
         };
     Ok(Providers {
         voice_worker,
         chat: chat(on_the_line),
-        transcriber: transcriber_distance.resilient(&transcriber, on_the_line, None),
-        synthesizer: synthesizer_distance.resilient(&synthesizer, on_the_line, None),
+        transcriber: hears(on_the_line),
+        synthesizer: speaks(on_the_line),
         batch: BatchProviders {
             chat: chat(batch),
-            transcriber: transcriber_distance.resilient(
-                &transcriber,
-                transcriber_distance.patience(batch),
-                None,
-            ),
+            transcriber: hears(transcriber_distance.patience(batch)),
             // A client waits, but not on the line: it is not refused because others are served before it.
-            synthesizer: synthesizer_distance.resilient(
-                &synthesizer,
-                synthesizer_distance.patience(on_the_line),
-                None,
-            ),
+            synthesizer: speaks(synthesizer_distance.patience(on_the_line)),
         },
         embedder: embedder.map(|(embedder, distance)| {
-            distance.resilient(&embedder, distance.patience(batch), None) as Arc<dyn Embedder>
+            Arc::new(distance.resilient(&embedder, distance.patience(batch))) as Arc<dyn Embedder>
         }),
         max_calls: max_calls(
             pool.threads(),
@@ -502,25 +518,15 @@ impl Locality {
         }
     }
 
-    /// The service with its time-outs, its retry, and its rests where it has some.
-    fn resilient<P: ?Sized>(
-        self,
-        service: &Arc<P>,
-        silence: Duration,
-        health: Option<&Arc<Health>>,
-    ) -> Arc<Resilient<P>> {
+    /// The service with its time-outs and its retry.
+    fn resilient<P: ?Sized>(self, service: &Arc<P>, silence: Duration) -> Resilient<P> {
         let patience = match self {
             Self::Remote {
                 second_request: true,
             } => Patience::remote(silence),
             Self::Local | Self::Remote { .. } => Patience::patient(silence),
         };
-        let service = Arc::clone(service);
-        let resilient = Resilient::new(service, patience, Arc::new(SystemClock));
-        Arc::new(match health {
-            Some(health) => resilient.with_health(health),
-            None => resilient,
-        })
+        Resilient::new(Arc::clone(service), patience, Arc::new(SystemClock))
     }
 }
 
@@ -544,7 +550,7 @@ mod tests {
         let service: Arc<dyn ChatModel> = Arc::new(embedded::Extractive);
         let second = |second_request| {
             let locality = Locality::Remote { second_request };
-            locality.resilient(&service, silence, None).patience()
+            locality.resilient(&service, silence).patience()
         };
         assert_eq!(second(true).second_attempt, Some(silence / 2));
         assert_eq!(second(false).second_attempt, None);

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ProviderError, ProviderErrorKind};
+use super::{Contact, ProviderError, ProviderErrorKind};
 
 /// The first rest after failures.
 const FIRST_REST: Duration = Duration::from_secs(1);
@@ -64,6 +64,16 @@ impl ProviderError {
         self.told.as_ref().and_then(|told| told.status)
     }
 
+    /// Returns true if the request was sent, or was tried to be.
+    pub(super) fn was_asked(&self) -> bool {
+        self.evidence() != Evidence::Nothing
+    }
+
+    /// Returns true if the service is well, and only this request failed.
+    pub(super) fn is_answer(&self) -> bool {
+        self.evidence() == Evidence::Answered
+    }
+
     fn evidence(&self) -> Evidence {
         match self.kind {
             ProviderErrorKind::Rejected | ProviderErrorKind::RateLimited => Evidence::Answered,
@@ -84,7 +94,19 @@ impl ProviderError {
 
 /// A circuit breaker: whether a model rests, for a partner or for everybody. After a rest one request finds out.
 #[derive(Debug, Default)]
-pub struct Health(Mutex<State>);
+pub struct Health {
+    state: Mutex<State>,
+    contact: Contact,
+}
+
+/// The rests of a model at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rests {
+    /// How long it still rests for everybody; `None` while it may be asked.
+    pub all: Option<Duration>,
+    /// For how many partners it rests because of their own requests.
+    pub partners: usize,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -139,7 +161,29 @@ impl Health {
     }
 
     /// The model answered.
-    pub fn answered(&self, admission: &Admission) {
+    pub fn answered(&self, admission: &Admission, now: Instant) {
+        self.contact.answered(now);
+        self.end_rests(admission);
+    }
+
+    /// Returns when the model answered and failed last.
+    #[must_use]
+    pub fn contact(&self) -> &Contact {
+        &self.contact
+    }
+
+    /// Returns how the model rests. No request is let through by it.
+    #[must_use]
+    pub fn rests(&self, now: Instant) -> Rests {
+        let state = self.lock();
+        let own = state.own.values();
+        Rests {
+            all: state.all.awake(now).err(),
+            partners: own.filter(|circuit| circuit.awake(now).is_err()).count(),
+        }
+    }
+
+    fn end_rests(&self, admission: &Admission) {
         let mut state = self.lock();
         let Admission { partner, all, own } = admission;
         if *all == state.all.rests {
@@ -158,9 +202,10 @@ impl Health {
 
     /// The model gave no answer, or not all of it.
     pub fn failed(&self, admission: &Admission, now: Instant, error: &ProviderError) {
+        self.contact.failed(now, error);
         let evidence = error.evidence();
         match evidence {
-            Evidence::Answered => return self.answered(admission),
+            Evidence::Answered => return self.end_rests(admission),
             Evidence::Nothing => return,
             Evidence::Doubtful | Evidence::Unwell | Evidence::Unreachable => {}
         }
@@ -190,7 +235,7 @@ impl Health {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -252,6 +297,10 @@ mod tests {
             self.health.admit(self.clock.instant(), Some(partner))
         }
 
+        fn answer(&self, admission: &Admission) {
+            self.health.answered(admission, self.clock.instant());
+        }
+
         fn fail(&self, admission: &Admission, error: impl Into<ProviderError>) {
             self.health
                 .failed(admission, self.clock.instant(), &error.into());
@@ -302,11 +351,32 @@ mod tests {
             }
             assert_eq!(world.admit("a"), Err(LONGEST_REST));
             world.clock.advance(LONGEST_REST);
-            world.health.answered(&world.admit("a").unwrap());
+            world.answer(&world.admit("a").unwrap());
             world.ask("a", 1, error);
             assert!(world.admit("a").is_ok());
         }
         assert!(world.admit("a").is_ok());
+    }
+
+    #[test]
+    fn rests_are_told_without_an_admission() {
+        let world = World::new();
+        let rests = |world: &World| world.health.rests(world.clock.instant());
+        assert_eq!(rests(&world), Rests::default());
+        world.ask("a", 9, SILENT);
+        let of_one = Rests {
+            all: None,
+            partners: 1,
+        };
+        assert_eq!(rests(&world), of_one);
+        world.ask("b", 9, UNREACHABLE);
+        let of_all = rests(&world);
+        assert_eq!(of_all.all, Some(FIRST_REST));
+        assert!(world.health.contact().last().is_failing());
+        world.clock.advance(FIRST_REST);
+        assert_eq!(rests(&world), Rests::default());
+        world.answer(&world.admit("b").expect("nobody took the one request"));
+        assert!(!world.health.contact().last().is_failing());
     }
 
     #[test]
@@ -317,13 +387,13 @@ mod tests {
             world.fail(admission, UNREACHABLE);
         }
         assert_eq!(world.admit("a"), Err(FIRST_REST));
-        world.health.answered(&running[0]);
+        world.answer(&running[0]);
         assert!(world.admit("a").is_err(), "it answered before");
         world.clock.advance(FIRST_REST);
         let slow = world.admit("a").unwrap();
         world.clock.advance(FIRST_REST);
         assert!(world.admit("a").is_ok());
-        world.health.answered(&slow);
+        world.answer(&slow);
         assert!(world.admit("a").is_ok());
         assert!(world.admit("a").is_ok(), "it is back");
     }

@@ -28,10 +28,10 @@ use tokio::{
 };
 
 use super::{
-    Admission, ChatModel, ChatRequest, Deadline, Embedder, EmbeddingRequest, Embeddings, Health,
-    ModelAnswer, ModelApi, ModelRequest, NotSpoken, Patience, ProviderError, ProviderErrorKind,
-    SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber, Understood, Utterance,
-    VoiceList, VoiceSpeed,
+    Admission, ChatModel, ChatRequest, Contact, Deadline, Embedder, EmbeddingRequest, Embeddings,
+    Health, LastContact, ModelAnswer, ModelApi, ModelRequest, NotSpoken, Patience, ProviderError,
+    ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber,
+    Understood, Utterance, VoiceList, VoiceSpeed,
 };
 
 /// The pause before the retry, where the provider names none.
@@ -45,6 +45,8 @@ pub struct Resilient<P: ?Sized> {
     clock: Arc<dyn Clock>,
     /// Of a model that may rest.
     health: Option<Arc<Health>>,
+    /// Of a service that does not rest.
+    contact: Arc<Contact>,
 }
 
 impl<P: ?Sized> Resilient<P> {
@@ -55,6 +57,7 @@ impl<P: ?Sized> Resilient<P> {
             patience,
             clock,
             health: None,
+            contact: Arc::default(),
         }
     }
 
@@ -69,6 +72,15 @@ impl<P: ?Sized> Resilient<P> {
     pub fn with_health(self, health: &Arc<Health>) -> Self {
         Self {
             health: Some(Arc::clone(health)),
+            ..self
+        }
+    }
+
+    /// Notes when the service answers and fails where others do, too, that ask the same one.
+    #[must_use]
+    pub fn with_contact(self, contact: &Arc<Contact>) -> Self {
+        Self {
+            contact: Arc::clone(contact),
             ..self
         }
     }
@@ -166,6 +178,7 @@ impl<P: ?Sized> Resilient<P> {
             kind,
             started: self.clock.instant(),
             clock: Arc::clone(&self.clock),
+            contact: Arc::clone(&self.contact),
             watched: None,
             closed: false,
         }
@@ -204,6 +217,7 @@ struct Meter {
     kind: &'static str,
     started: Instant,
     clock: Arc<dyn Clock>,
+    contact: Arc<Contact>,
     /// The model whose health this tells of.
     watched: Option<(Arc<Health>, Admission)>,
     closed: bool,
@@ -211,10 +225,12 @@ struct Meter {
 
 impl Meter {
     fn first_result(&self) {
+        let now = self.clock.instant();
+        self.contact.answered(now);
         if let Some((health, admission)) = &self.watched {
-            health.answered(admission);
+            health.answered(admission, now);
         }
-        let waited = self.clock.instant().duration_since(self.started);
+        let waited = now.duration_since(self.started);
         metrics::histogram!(
             "colloquy_provider_first_result_seconds",
             "provider" => self.provider.clone(), "kind" => self.kind
@@ -243,8 +259,10 @@ impl Meter {
 
     fn failed(mut self, error: ProviderError) -> ProviderError {
         tracing::warn!(provider = self.provider, kind = self.kind, reason = %error, "provider failed");
+        let now = self.clock.instant();
+        self.contact.failed(now, &error);
         if let Some((health, admission)) = &self.watched {
-            health.failed(admission, self.clock.instant(), &error);
+            health.failed(admission, now, &error);
         }
         self.close(error.kind.as_str());
         error
@@ -342,6 +360,10 @@ impl Transcriber for Resilient<dyn Transcriber> {
         self.inner.understands()
     }
 
+    fn last_contact(&self) -> Option<LastContact> {
+        Some(self.contact.last())
+    }
+
     async fn language(
         &self,
         utterance: Utterance,
@@ -412,6 +434,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
         self.inner.speeds()
     }
 
+    fn last_contact(&self) -> Option<LastContact> {
+        Some(self.contact.last())
+    }
+
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
         let meter = self.meter(self.name(), "speech");
         self.ask_stream(meter, || self.inner.speak(request.clone()))
@@ -447,6 +473,10 @@ impl Embedder for Resilient<dyn Embedder> {
 
     fn max_texts(&self) -> usize {
         self.inner.max_texts()
+    }
+
+    fn last_contact(&self) -> Option<LastContact> {
+        Some(self.contact.last())
     }
 
     /// Asked once: what a service was asked to embed may have been paid for, and whoever asks is a job that is tried again.

@@ -1,9 +1,11 @@
-//! What this machine lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
-//! programs starts all the same. So does one that root runs.
+//! What this machine has and lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
+//! programs starts all the same, and kept for administrators. So does one that root runs.
 
 use std::{path::Path, time::Duration};
 
+use serde::Serialize;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use crate::{
     App,
@@ -19,33 +21,68 @@ use crate::{
 /// How long a program may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Logs what is missing. Programs are started to find out.
+/// How important it is that something is there or missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EquipmentState {
+    /// Something is there.
+    Present,
+    /// Something could be added.
+    Advice,
+    /// Something is missing without which the server does less than is expected of it.
+    Missing,
+}
+
+/// A program or model that the machine has or lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Equipment {
+    state: EquipmentState,
+    /// What is there or missing, with the command that gets it.
+    text: String,
+}
+
+/// Logs what is there and what is missing, and keeps it. Programs are started to find out.
 pub(super) async fn report(app: App) {
+    let found = look(&app).await;
+    for Equipment { state, text } in &found {
+        match state {
+            EquipmentState::Missing => tracing::warn!("{text}"),
+            EquipmentState::Present | EquipmentState::Advice => tracing::info!("{text}"),
+        }
+    }
+    // Nobody else looks.
+    let _ = app.equipment.set(found);
+}
+
+async fn look(app: &App) -> Vec<Equipment> {
+    let mut found = Vec::new();
+    let mut tell = |state, text: String| found.push(Equipment { state, text });
     let providers = &app.providers;
     let config = &app.config;
     let models = config.inference.models_folder(&config.store.dir);
     if let Some(lack) = process_lack(bounds_processes()) {
-        tracing::warn!("{lack}");
+        tell(EquipmentState::Missing, lack.to_owned());
     }
     // A neural voice gets its phonemes from espeak-ng; a service elsewhere is not asked.
     if config.synthesizer.base_url.is_none() {
         let checked = timeout(PATIENCE, providers.synthesizer.check()).await;
         if let Some(lack) = speech_lack(checked.unwrap_or(Ok(())), &models) {
-            tracing::warn!("{lack}");
+            tell(EquipmentState::Missing, lack);
         }
     }
     if providers.transcriber.name() == POCKETSPHINX {
         let checked = timeout(PATIENCE, providers.transcriber.check()).await;
         match hearing_lack(checked.unwrap_or(Ok(())), &models) {
-            Ok(advice) => tracing::info!("{advice}"),
-            Err(lack) => tracing::warn!("{lack}"),
+            Ok(advice) => tell(EquipmentState::Advice, advice),
+            Err(lack) => tell(EquipmentState::Missing, lack),
         }
     }
     if providers.chat.name() == EMBEDDED_MODEL {
-        tracing::info!(
+        let advice = format!(
             "calls are answered by {EMBEDDED_MODEL}, which says what stands in a character's own text and documents; COLLOQUY_CHAT_BASE_URL and \
              COLLOQUY_CHAT_MODEL name a model"
         );
+        tell(EquipmentState::Advice, advice);
     }
     let here = Here {
         embedder: providers.embedder.as_ref().map(|it| it.name()),
@@ -53,23 +90,37 @@ pub(super) async fn report(app: App) {
         voice_worker: providers.voice_worker.as_ref().map(|it| it.name()),
     };
     for lack in here.model_lacks(config, &models) {
-        tracing::info!("{lack}");
+        tell(EquipmentState::Advice, lack);
     }
-    if let Err(reason) = app.bases.ocr().await {
-        tracing::info!(
-            "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
-             further language of knowledge.ocr_languages"
-        );
+    match app.bases.ocr().await {
+        Ok(_) => {
+            let languages = config.knowledge.ocr_languages.join(", ");
+            let text = format!("scanned documents are read by tesseract ({languages})");
+            tell(EquipmentState::Present, text);
+        }
+        Err(reason) => tell(
+            EquipmentState::Advice,
+            format!(
+                "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
+                 further language of knowledge.ocr_languages"
+            ),
+        ),
     }
     match app.bases.check_videos().await {
-        Ok(version) => tracing::info!("videos of platforms are read by yt-dlp {version}"),
-        Err(ProgramFailure::NotInstalled) => tracing::info!(
-            "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
+        Ok(version) => {
+            let text = format!("videos of platforms are read by yt-dlp {version}");
+            tell(EquipmentState::Present, text);
+        }
+        Err(ProgramFailure::NotInstalled) => tell(
+            EquipmentState::Advice,
+            "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one".to_owned(),
         ),
-        Err(failure) => tracing::warn!(
-            "videos of platforms are not read: {failure}; `pipx upgrade yt-dlp` gets the newest one"
+        Err(failure) => tell(
+            EquipmentState::Missing,
+            format!("videos of platforms are not read: {failure}; `pipx upgrade yt-dlp` gets the newest one"),
         ),
     }
+    found
 }
 
 /// Returns what is missing where processes of helper programs are not bounded.

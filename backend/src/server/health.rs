@@ -19,6 +19,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
+use super::system;
 use crate::{
     accounts::{Caller, keys},
     app::App,
@@ -45,7 +46,10 @@ impl Capability<App> for Operations {
             .routes(routes!(health))
             .routes(routes!(deep))
             .routes(routes!(metrics));
-        vec![(Interface::OPERATIONS, routes)]
+        vec![
+            (Interface::OPERATIONS, routes),
+            (Interface::MANAGEMENT, system::routes()),
+        ]
     }
 
     async fn start(&self, app: &App) -> anyhow::Result<()> {
@@ -129,6 +133,16 @@ pub(super) struct Memory {
     /// The weights of each neural model that is loaded, by its name, without what is made of them to compute faster.
     #[schema(value_type = BTreeMap<String, u64>)]
     models: BTreeMap<&'static str, u64>,
+}
+
+impl Memory {
+    /// The memory of this process.
+    pub(super) fn of(app: &App) -> Self {
+        Self {
+            resident_bytes: resident_bytes(),
+            models: app.providers.model_bytes.clone(),
+        }
+    }
 }
 
 /// One dependency.
@@ -309,10 +323,7 @@ async fn ask(app: &App) -> DeepReport {
         status,
         checks,
         models: models.into_iter().collect(),
-        memory: Memory {
-            resident_bytes: resident_bytes(),
-            models: providers.model_bytes.clone(),
-        },
+        memory: Memory::of(app),
         missing_protection: match sandbox::missing() {
             Ok(missing) => missing.iter().map(|it| it.name()).collect(),
             Err(_) => vec!["confinement"],

@@ -13,10 +13,12 @@ impl Capability<App> for Heartbeat {
     }
 
     async fn start(&self, app: &App) -> anyhow::Result<()> {
-        let open = app.clone();
-        node::start(&app.kernel, move || {
-            open.calls.room.open() + open.ledger.open()
-        });
+        let (open, loaded) = (app.clone(), app.clone());
+        node::start(
+            &app.kernel,
+            move || open.calls.room.open() + open.ledger.open(),
+            move || loaded.calls.room.load(),
+        );
         Ok(())
     }
 }

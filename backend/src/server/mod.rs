@@ -8,9 +8,11 @@ pub mod openapi;
 pub(crate) mod private;
 mod router;
 mod start;
+mod system;
 mod texts;
 
 pub use self::{
+    equipment::Equipment,
     health::DeepHealth,
     router::{router, with_layers},
     start::{bind, install_tls_provider, run, serve, start_background, start_worker},

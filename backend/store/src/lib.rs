@@ -228,6 +228,16 @@ impl Store {
         self.db.pool.writes.subscribe()
     }
 
+    /// Returns the number of the newest migration that the database has.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn schema_version(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations";
+        let version = self.db.fetch_scalar(sql).await?;
+        Ok(version.unwrap_or_default())
+    }
+
     /// Whether what one connection stores is there for another one.
     ///
     /// # Errors

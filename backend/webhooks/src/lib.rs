@@ -8,6 +8,7 @@ mod deliver;
 pub mod routes;
 mod sign;
 mod store;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
-use colloquy_kernel::{Base, Capability, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, WaitingWork, jobs};
 use colloquy_store::{StoreError, Transaction};
 use serde_json::Value;
 
@@ -74,6 +75,9 @@ pub async fn send(
 /// How long deliveries that ended are kept.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How long deliveries that failed are shown to operators.
+const SHOW_FAILED: Duration = Duration::from_secs(24 * 3600);
+
 /// How often old deliveries are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
@@ -119,6 +123,12 @@ where
 
     fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
         registry.with::<Deliver>()
+    }
+
+    async fn waiting(&self, state: &S) -> Result<Vec<WaitingWork>, StoreError> {
+        let webhooks = Webhooks::from_ref(state);
+        let failed_since = webhooks.clock.now_ms() - SHOW_FAILED.as_millis() as i64;
+        waiting::deliveries(webhooks.store.db(), failed_since).await
     }
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {

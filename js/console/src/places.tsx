@@ -86,6 +86,7 @@ const PLACES: Place[] = [
   { path: AUDIT, title: "Audit log", icon: "clock", view: lazy(async () => (await import("./views/audit")).Audit), scope: "keys" },
   { path: "/partners", title: "Partners", icon: "building-2", view: lazy(async () => (await import("./views/partners")).Partners), isForAdmins: true },
   { path: "/audit", title: "Audit log of all", icon: "clock", view: lazy(async () => (await import("./views/audit")).AuditOfAll), isForAdmins: true },
+  { path: "/system", title: "System", icon: "server", view: lazy(async () => (await import("./views/system")).System), isForAdmins: true },
 ];
 
 const DETAILS: Detail[] = [

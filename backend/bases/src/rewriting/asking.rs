@@ -212,6 +212,11 @@ async fn ask_model(
             message,
         ))
     });
+    let (contact, now) = (model.health.contact(), bases.clock.instant());
+    match &answer {
+        Ok(_) => contact.answered(now),
+        Err(error) => contact.failed(now, error),
+    }
     let event = match answer.map_err(AskFailure::Provider)? {
         ModelAnswer::Whole(event) => event,
         // It was asked for one piece.

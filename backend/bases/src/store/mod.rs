@@ -24,6 +24,7 @@ mod transcripts;
 mod unknown_usage;
 mod usage;
 mod vectorstores;
+mod waiting_work;
 
 use colloquy_accounts::Tenant;
 use colloquy_store::{Dialect, Executor, StoreError, statement};
@@ -33,7 +34,7 @@ pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
     estimates::*, evaluations::*, history::*, listed_bases::*, listed_folders::*, lists::*,
     pages::*, questions::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*,
-    unknown_usage::*, usage::*, vectorstores::*,
+    unknown_usage::*, usage::*, vectorstores::*, waiting_work::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},

@@ -396,7 +396,7 @@ pub(crate) struct BlockedDocument {
 }
 
 /// As the index of them has it.
-const IS_BLOCKED: &str = "(d.digitizing = 'blocked' OR d.rewriting = 'blocked' OR d.embedding = 'blocked') \
+pub(super) const IS_BLOCKED: &str = "(d.digitizing = 'blocked' OR d.rewriting = 'blocked' OR d.embedding = 'blocked') \
      AND d.deletion_requested_at IS NULL";
 
 /// The documents of a base of which a step waits for room, oldest first, so many after one of them.

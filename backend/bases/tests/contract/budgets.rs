@@ -167,6 +167,18 @@ rule!(
         let document = budgeted.becomes(&id, "blocked").await;
         is_blocked(&document, "embedding_status");
         assert_eq!(budgeted.asked(Api::Embeddings), 0);
+        let waits = waiting(&budgeted.app.state).await;
+        let [work] = <[WaitingWork; 1]>::try_from(waits).unwrap();
+        assert_eq!(
+            (work.kind, work.reason),
+            (WaitingKind::Documents, WaitReason::Budget)
+        );
+        assert_eq!((work.partner.as_deref(), work.count), (Some("acme"), 1));
+        assert!(BASE.ends_with(work.base.as_deref().unwrap()), "{work:?}");
+        assert!(work.since.is_some());
+        let detail = work.detail.unwrap();
+        assert!(detail.contains("token_limit"), "{detail}");
+        assert!(!detail.contains("BUDGET_BLOCKED"), "{detail}");
         // It remains so, and what was made of it is there.
         let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
         let content = budgeted.app.get(&budgeted.key, &path).await.expect(200);

@@ -63,7 +63,7 @@ use colloquy_blobs::{Blobs, BlobsCapability};
 use colloquy_config::Config;
 use colloquy_fetch::Fetcher;
 use colloquy_http::Edge;
-use colloquy_kernel::{Base, Capability, Kernel, jobs};
+use colloquy_kernel::{Base, Capability, Kernel, WaitReason, WaitingKind, WaitingWork, jobs};
 use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
 use colloquy_store::{Executor as _, StoreError, statement};
@@ -130,6 +130,11 @@ impl FromRef<Place> for Bases {
     fn from_ref(place: &Place) -> Self {
         place.bases.clone()
     }
+}
+
+/// What operators see of work that waits.
+async fn waiting(place: &Place) -> Vec<WaitingWork> {
+    BasesCapability.waiting(place).await.unwrap()
 }
 
 /// The routes of bases.

@@ -503,6 +503,14 @@ rule!(a_switch_holds_what_is_on_its_way, |synced: Synced| {
             .is_some_and(|it| it.contains("status 401"))
     })
     .await;
+    eventually("operators see the hold", async || {
+        !waiting(&synced.app.state).await.is_empty()
+    })
+    .await;
+    let held = waiting(&synced.app.state).await.remove(0);
+    let expected = (WaitingKind::VectorstoreFiles, WaitReason::Service, 1);
+    assert_eq!((held.kind, held.reason, held.count), expected);
+    assert!(held.next_at.is_some() && held.detail.is_some(), "{held:?}");
     synced.set(json!({})).await;
     synced.add("2.md", "The second.").await;
     synced.app.run_due_jobs().await;

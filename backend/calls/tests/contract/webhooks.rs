@@ -3,6 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy_base::clock::runtime_now;
 use colloquy_config::Secret;
+use colloquy_kernel::{WaitReason, WaitingKind, WaitingWork};
 use colloquy_webhooks::purge;
 use support::patience;
 use test_routes::receiver::{Receiver, Reply, TAR_PIT};
@@ -190,6 +191,13 @@ on_each_database!(
         assert_eq!(details["attempt_count"], 6);
         assert_eq!(details["next_attempt_at"], Value::Null);
         delivers_no_more_than(6, &app, &receiver).await;
+        let waiting = WebhooksCapability.waiting(&app.state).await.unwrap();
+        let [work] = <[WaitingWork; 1]>::try_from(waiting).unwrap();
+        assert_eq!(
+            (work.kind, work.reason),
+            (WaitingKind::Webhooks, WaitReason::Failed)
+        );
+        assert_eq!((work.partner.as_deref(), work.count), (Some("acme"), 1));
 
         let id = details["id"].as_str().unwrap();
         let resend = format!("{LIST}/{id}/resend");

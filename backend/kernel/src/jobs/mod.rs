@@ -6,6 +6,7 @@
 //! a job whose process dies twice is not run any more ([`claim`]). What a job does belongs to the capability that defines it.
 
 mod claim;
+mod queues;
 mod store;
 mod worker;
 
@@ -16,6 +17,7 @@ use colloquy_store::{Executor, StoreError, Transaction};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{sync::Notify, time::sleep};
 
+pub use queues::{MOST_COUNTED, Queue, QueueFailure, RunningJobs, queues};
 pub use store::{JobState, WorkRow};
 pub use worker::{Registry, Settings, start};
 

@@ -143,6 +143,14 @@ impl<S: State> Registry<S> {
         self.handlers.insert(J::KIND, Arc::new(handler));
         self
     }
+
+    /// Returns the names of the sorts, in alphabetical order.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let mut kinds: Vec<&'static str> = self.handlers.keys().copied().collect();
+        kinds.sort_unstable();
+        kinds
+    }
 }
 
 /// Starts the worker as a task of the kernel; it ends after `shutdown` is cancelled.

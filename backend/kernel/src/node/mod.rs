@@ -8,6 +8,7 @@
 
 mod database;
 mod folder;
+mod list;
 mod pulse;
 mod store;
 #[cfg(test)]
@@ -24,10 +25,14 @@ use colloquy_base::clock::runtime_now;
 use colloquy_store::{Executor, StoreError};
 use tokio::time::sleep;
 
-pub use self::{database::DatabaseLock, folder::DataFolder};
+pub use self::{
+    database::DatabaseLock,
+    folder::DataFolder,
+    list::{KnownNode, NodeState, NodeTimes, list},
+};
 use self::{
     pulse::Pulse,
-    store::{Beat, Card},
+    store::{Beat, Card, Told},
 };
 use crate::{Base, Kernel};
 
@@ -40,6 +45,27 @@ pub const LOST_AFTER: Duration = Duration::from_secs(30);
 /// How often a process that starts looks whether its node runs elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// The revision of the sources, if the variable `GIT_REVISION` named it to the build.
+pub const REVISION: Option<&str> = option_env!("GIT_REVISION");
+
+/// Returns the version of this server, with the revision of its sources behind a `+` if the build knew it.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    REVISION.map_or_else(
+        || version.to_owned(),
+        |revision| format!("{version}+{revision}"),
+    )
+}
+
+/// The calls of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Calls that hold a place.
+    pub calls: usize,
+    /// The most calls at once.
+    pub max_calls: usize,
+}
+
 /// This process.
 #[derive(Debug)]
 pub struct Node {
@@ -50,6 +76,7 @@ pub struct Node {
     place: Option<String>,
     url: Option<String>,
     pulse: Mutex<Pulse>,
+    load: Mutex<Option<Load>>,
     /// Held while the process lives; the system lets go of it however the process ends.
     _lock: Option<File>,
 }
@@ -69,11 +96,13 @@ pub(crate) async fn join(base: &Base, folder: DataFolder) -> anyhow::Result<Node
 async fn enter(base: &Base, folder: DataFolder, silent: &[Beat]) -> anyhow::Result<Node> {
     let id = base.clock.new_id().to_string();
     let url = base.config.http.node_origin();
+    let version = version();
     let card = Card {
         id: &id,
         name: &folder.name,
         place: folder.place.as_deref(),
         url: url.as_deref(),
+        version: &version,
     };
     let at = base.clock.database_now_ms();
     let now = base.database_now_ms().await?;
@@ -94,6 +123,7 @@ async fn enter(base: &Base, folder: DataFolder, silent: &[Beat]) -> anyhow::Resu
     tracing::info!(node = id, name, "joined as a node");
     Ok(Node {
         pulse: Mutex::new(Pulse::new(beat, base.clock.instant())),
+        load: Mutex::default(),
         id,
         name,
         place: folder.place,
@@ -169,6 +199,15 @@ impl Node {
     fn pulse(&self) -> MutexGuard<'_, Pulse> {
         self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Sets what the next heartbeats say of the calls of this node.
+    pub fn set_load(&self, load: Load) {
+        *self.load.lock().unwrap_or_else(PoisonError::into_inner) = Some(load);
+    }
+
+    fn load(&self) -> Option<Load> {
+        *self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Says that this node lives. One that was taken for dead lives again.
@@ -200,7 +239,13 @@ pub async fn heartbeat(kernel: &Kernel) -> Result<(), StoreError> {
 async fn beat(kernel: &Kernel) -> Result<i64, StoreError> {
     let (db, node) = (kernel.store.db(), &kernel.node);
     let at = kernel.clock.database_now_ms();
-    match store::heartbeat(db, &node.id, at).await? {
+    let load = node.load();
+    let told = Told {
+        stopping: kernel.leaving.is_cancelled(),
+        calls: load.map(|load| load.calls as i64),
+        max_calls: load.map(|load| load.max_calls as i64),
+    };
+    match store::heartbeat(db, &node.id, told, at).await? {
         Some(stored) => {
             if stored.was_ended() {
                 tracing::error!(
@@ -213,11 +258,13 @@ async fn beat(kernel: &Kernel) -> Result<i64, StoreError> {
             Ok(stored.heartbeat_at)
         }
         None => {
+            let version = version();
             let card = Card {
                 id: &node.id,
                 name: &node.name,
                 place: node.place.as_deref(),
                 url: node.url.as_deref(),
+                version: &version,
             };
             store::insert(db, &card, at).await
         }
@@ -225,11 +272,16 @@ async fn beat(kernel: &Kernel) -> Result<i64, StoreError> {
 }
 
 /// Says that this node lives, until the server has drained: otherwise other nodes would end calls, and settle reservations,
-/// that are still open here. `open` tells how many there are.
-pub fn start(kernel: &Kernel, open: impl Fn() -> usize + Send + 'static) {
+/// that are still open here. `open` tells how many there are, and `load` the calls.
+pub fn start(
+    kernel: &Kernel,
+    open: impl Fn() -> usize + Send + 'static,
+    load: impl Fn() -> Load + Send + 'static,
+) {
     let kernel = kernel.clone();
     kernel.clone().tasks.spawn(async move {
         let mut forget_at = runtime_now() + FORGET_EVERY;
+        let mut has_left = false;
         loop {
             let stopping = kernel.shutdown.is_cancelled();
             if stopping && open() == 0 {
@@ -240,9 +292,12 @@ pub fn start(kernel: &Kernel, open: impl Fn() -> usize + Send + 'static) {
             } else {
                 tokio::select! {
                     () = kernel.shutdown.cancelled() => continue,
+                    // Others see at once that it stops.
+                    () = kernel.leaving.cancelled(), if !has_left => has_left = true,
                     () = sleep(HEARTBEAT) => {}
                 }
             }
+            kernel.node.set_load(load());
             if let Err(error) = heartbeat(&kernel).await {
                 kernel.store.complain("saying that this node lives", &error);
             }

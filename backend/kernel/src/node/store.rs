@@ -17,6 +17,15 @@ pub(super) struct Card<'a> {
     pub(super) name: &'a str,
     pub(super) place: Option<&'a str>,
     pub(super) url: Option<&'a str>,
+    pub(super) version: &'a str,
+}
+
+/// What a node says of itself with each heartbeat.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told {
+    pub(super) stopping: bool,
+    pub(super) calls: Option<i64>,
+    pub(super) max_calls: Option<i64>,
 }
 
 /// Stores a node; returns the time of its first heartbeat.
@@ -25,9 +34,9 @@ pub(super) async fn insert(
     card: &Card<'_>,
     at: Option<i64>,
 ) -> Result<i64, StoreError> {
-    let now = now(db, 5);
+    let now = now(db, 6);
     let sql = format!(
-        "INSERT INTO nodes (id, name, place, url, started_at, heartbeat_at) VALUES ($1, $2, $3, $4, {now}, {now}) \
+        "INSERT INTO nodes (id, name, place, url, version, started_at, heartbeat_at) VALUES ($1, $2, $3, $4, $5, {now}, {now}) \
          RETURNING heartbeat_at"
     );
     let values = [
@@ -35,6 +44,7 @@ pub(super) async fn insert(
         card.name.into(),
         card.place.map(str::to_owned).into(),
         card.url.map(str::to_owned).into(),
+        card.version.into(),
         at.into(),
     ];
     let beat = db.fetch_scalar(statement(sql, values)).await?;
@@ -107,13 +117,43 @@ impl Stored {
 pub(super) async fn heartbeat(
     db: &impl Executor,
     id: &str,
+    told: Told,
     at: Option<i64>,
 ) -> Result<Option<Stored>, StoreError> {
-    let now = now(db, 2);
+    let now = now(db, 5);
     let sql = format!(
-        "UPDATE nodes SET heartbeat_at = {now} WHERE id = $1 RETURNING heartbeat_at, ended_at"
+        "UPDATE nodes SET heartbeat_at = {now}, stopping = $2, calls = $3, max_calls = $4 WHERE id = $1 RETURNING heartbeat_at, ended_at"
     );
-    db.fetch_one(statement(sql, [id.into(), at.into()])).await
+    let values = [
+        id.into(),
+        told.stopping.into(),
+        told.calls.into(),
+        told.max_calls.into(),
+        at.into(),
+    ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// A node as the table has it.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct NodeRow {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) url: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) started_at: i64,
+    pub(super) heartbeat_at: i64,
+    pub(super) ended_at: Option<i64>,
+    pub(super) stopping: bool,
+    pub(super) calls: Option<i64>,
+    pub(super) max_calls: Option<i64>,
+}
+
+/// The nodes that were heard of last, so many at most.
+pub(super) async fn list(db: &impl Executor, most: i64) -> Result<Vec<NodeRow>, StoreError> {
+    let sql = "SELECT id, name, url, version, started_at, heartbeat_at, ended_at, stopping, calls, max_calls FROM nodes \
+               ORDER BY CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, heartbeat_at DESC, id DESC LIMIT $1";
+    db.fetch_all(statement(sql, [most.into()])).await
 }
 
 /// Lets a node live again that was taken for dead.

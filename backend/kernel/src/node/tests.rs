@@ -342,3 +342,54 @@ async fn the_file_that_is_locked_is_the_one_that_is_opened() {
         assert_eq!(store.place(), file.display().to_string());
     }
 }
+
+#[tokio::test]
+async fn nodes_are_listed_with_their_state_and_what_they_said_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = manual();
+    let start = |node: &str| kernel(config(dir.path(), node), clock.clone());
+    let judge = start("judge").await.unwrap();
+    let other = start("other").await.unwrap();
+    let state = async |node: &Kernel| {
+        let listed = list(&judge).await.unwrap();
+        assert!(!listed.has_more);
+        let found = listed.nodes.into_iter().find(|it| it.id == node.node.id);
+        found.unwrap()
+    };
+    let joined = state(&other).await;
+    assert_eq!(joined.state, NodeState::Running);
+    assert_eq!(joined.version.as_deref(), Some(version().as_str()));
+    assert_eq!((joined.calls, joined.max_calls), (None, None));
+
+    clock.advance(Duration::from_secs(5));
+    other.node.set_load(Load {
+        calls: 3,
+        max_calls: 8,
+    });
+    heartbeat(&other).await.unwrap();
+    let beaten = state(&other).await;
+    assert_eq!(beaten.heartbeat_at - joined.heartbeat_at, 5_000);
+    assert_eq!(beaten.started_at, joined.started_at);
+    assert_eq!((beaten.calls, beaten.max_calls), (Some(3), Some(8)));
+
+    clock.advance(LOST_AFTER + Duration::from_secs(1));
+    heartbeat(&judge).await.unwrap();
+    assert_eq!(state(&other).await.state, NodeState::Lost);
+    assert_eq!(state(&judge).await.state, NodeState::Running);
+
+    other.leaving.cancel();
+    heartbeat(&other).await.unwrap();
+    assert_eq!(state(&other).await.state, NodeState::Stopping);
+    clock.advance(LOST_AFTER + Duration::from_secs(1));
+    heartbeat(&judge).await.unwrap();
+    assert_eq!(state(&other).await.state, NodeState::Stopped);
+
+    let earlier = other.node.id.clone();
+    drop(other);
+    let next = start("other").await.unwrap();
+    let listed = list(&judge).await.unwrap();
+    let replaced = listed.nodes.iter().find(|it| it.id == earlier).unwrap();
+    assert_eq!(replaced.state, NodeState::Replaced);
+    assert_eq!(replaced.name, next.node.name);
+    assert_eq!(listed.nodes.last().unwrap().id, earlier);
+}

@@ -9,6 +9,7 @@
 mod attempts;
 mod leases;
 mod partners;
+mod queues;
 
 use std::{
     collections::HashMap,

@@ -1,0 +1,162 @@
+//! The queues of jobs, and other work that waits.
+
+use std::sync::LazyLock;
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::AnsweringNode;
+use crate::{
+    accounts::Caller,
+    app::App,
+    clock::rfc3339,
+    config::without_credentials,
+    http::ApiError,
+    jobs::{self, MOST_COUNTED, Queue, QueueFailure},
+    kernel::{WaitReason, WaitingKind, WaitingWork},
+    server::capabilities,
+};
+
+/// The kinds of jobs of all capabilities.
+static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let registry = jobs::Registry::<App>::default();
+    let all = capabilities::ALL.iter();
+    all.fold(registry, |registry, capability| capability.jobs(registry))
+        .kinds()
+});
+
+/// The queues of the installation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SystemQueues {
+    answered_by: AnsweringNode,
+    /// RFC 3339, by the clock of the node, as all times here.
+    at: String,
+    /// The highest count: 10,000. A count that is higher stands for more.
+    most_counted: u64,
+    /// A queue for each kind of job, in alphabetical order.
+    queues: Vec<SystemQueue>,
+    /// Work of partners that waits for something else than a worker, of each kind and reason for at most 50 partners or knowledge bases, those of
+    /// which the most waits.
+    waiting: Vec<WaitingWorkView>,
+}
+
+/// The jobs of a kind.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SystemQueue {
+    /// The kind, such as `bases.embed`.
+    kind: String,
+    /// Jobs that are due and wait for a worker; `most_counted` + 1 for more than `most_counted`, as in the next two.
+    due: u64,
+    /// Jobs that wait for a later time, such as another attempt.
+    later: u64,
+    /// Jobs that were given up within the time for which they are kept.
+    failed: u64,
+    /// For how long the oldest job that is due has waited, in milliseconds; null if none is.
+    oldest_due_age_ms: Option<u64>,
+    /// When the next job becomes due. RFC 3339; null if none waits for a later time.
+    next_at: Option<String>,
+    /// Running jobs by node.
+    running: Vec<RunningJobsView>,
+    /// Why jobs that wait failed before, three reasons at most, of the 1,000 jobs that are due first.
+    failures: Vec<QueueFailureView>,
+}
+
+/// The running jobs of a kind on a node.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunningJobsView {
+    /// The id of the node.
+    node: String,
+    /// The number of jobs.
+    jobs: u64,
+}
+
+/// Jobs that failed and wait for another attempt.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct QueueFailureView {
+    /// The failure in words.
+    reason: String,
+    /// The number of jobs that failed like this.
+    jobs: u64,
+    /// The most attempts of any of them.
+    attempts: u64,
+}
+
+/// Work of a partner that waits for something else than a worker.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WaitingWorkView {
+    kind: WaitingKind,
+    /// `budget`: room in the budget of the knowledge base. `receiver`: the next attempt, since the receiver failed. `service`: the service, which
+    /// cannot be reached, refuses the key, or has had enough. `failed`: somebody who sends it again, since all attempts within the last day failed.
+    reason: WaitReason,
+    /// The partner; null for what one that is gone has left.
+    partner: Option<String>,
+    /// The name of the knowledge base.
+    base: Option<String>,
+    /// How many documents, channels, deliveries or files wait.
+    count: u64,
+    /// The reason of the oldest one in words, if it is stored.
+    detail: Option<String>,
+    /// Since when the oldest one waits. RFC 3339; null if unknown.
+    since: Option<String>,
+    /// When it goes on by itself. RFC 3339; null if that depends on something else.
+    next_at: Option<String>,
+}
+
+/// Shows how many jobs of each kind wait, run and failed, and what else waits and why; administrators only.
+#[utoipa::path(get, path = "/api/system/queues", tag = "operations", responses((status = 200, body = SystemQueues)))]
+pub(super) async fn list_system_queues(
+    State(app): State<App>,
+    Caller(principal): Caller,
+) -> Result<Json<SystemQueues>, ApiError> {
+    principal.require_admin()?;
+    let now = app.clock.now_ms();
+    let found = jobs::queues(app.store.db(), &KINDS, now).await?;
+    let mut waiting = Vec::new();
+    for capability in capabilities::ALL {
+        waiting.extend(capability.waiting(&app).await?);
+    }
+    Ok(Json(SystemQueues {
+        answered_by: AnsweringNode::of(&app),
+        at: rfc3339(now),
+        most_counted: MOST_COUNTED,
+        queues: found.into_iter().map(|queue| view(queue, now)).collect(),
+        waiting: waiting.into_iter().map(waiting_view).collect(),
+    }))
+}
+
+fn view(queue: Queue, now: i64) -> SystemQueue {
+    let age = |at: i64| u64::try_from(now - at).unwrap_or(0);
+    let failure = |failure: QueueFailure| QueueFailureView {
+        reason: without_credentials(&failure.reason),
+        jobs: failure.jobs.unsigned_abs(),
+        attempts: failure.attempts.unsigned_abs(),
+    };
+    let running = queue.running.into_iter().map(|running| RunningJobsView {
+        node: running.node,
+        jobs: running.jobs,
+    });
+    SystemQueue {
+        kind: queue.kind,
+        due: queue.due,
+        later: queue.later,
+        failed: queue.failed,
+        oldest_due_age_ms: queue.oldest_due_at.map(age),
+        next_at: queue.next_at.map(rfc3339),
+        running: running.collect(),
+        failures: queue.failures.into_iter().map(failure).collect(),
+    }
+}
+
+fn waiting_view(work: WaitingWork) -> WaitingWorkView {
+    WaitingWorkView {
+        kind: work.kind,
+        reason: work.reason,
+        partner: work.partner,
+        base: work.base,
+        count: work.count,
+        detail: work.detail.as_deref().map(without_credentials),
+        since: work.since.map(rfc3339),
+        next_at: work.next_at.map(rfc3339),
+    }
+}

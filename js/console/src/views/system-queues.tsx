@@ -1,0 +1,162 @@
+// The queues of jobs, and what else waits and why.
+
+import { BASE, DELIVERIES, address } from "../addresses";
+import { type Schemas, api } from "../api";
+import { PARAMETERS } from "../documents/filter";
+import { counted } from "../knowledge/words";
+import { ask } from "../problem";
+import { Link } from "../router";
+import { JOBS, REASONS, WAITING } from "../system/words";
+import { formatDuration, formatNumber } from "../ui/format";
+import { AsOf, useRecent } from "../ui/recent";
+import { useResource } from "../ui/resource";
+import { Shown, Table } from "../ui/states";
+import { Time } from "../ui/time";
+
+type Queue = Schemas["SystemQueue"];
+type Waiting = Schemas["WaitingWorkView"];
+
+/** Returns a count; one beyond the highest as such. */
+const bounded = (count: number, most: number) => (count > most ? `${formatNumber(most)}+` : formatNumber(count));
+
+function Row({ of, most }: { of: Queue; most: number }) {
+  const { kind, due, later, failed, oldest_due_age_ms, next_at, running, failures } = of;
+  return (
+    <tr>
+      <th scope="row">
+        {JOBS[kind] ?? kind}
+        <div class="hint">
+          <code>{kind}</code>
+        </div>
+      </th>
+      <td class="number">{bounded(due, most)}</td>
+      <td class="number">{typeof oldest_due_age_ms === "number" ? formatDuration(oldest_due_age_ms / 1_000) : "—"}</td>
+      <td class="number">{bounded(later, most)}</td>
+      <td>
+        <Time at={next_at} otherwise="—" />
+      </td>
+      <td>
+        {running.length === 0
+          ? "—"
+          : running.map(({ node, jobs }) => (
+              <div key={node}>
+                {formatNumber(jobs)} on <code>{node.slice(0, 13)}</code>
+              </div>
+            ))}
+      </td>
+      <td class="number">{bounded(failed, most)}</td>
+      <td class="reasons">
+        {failures.map(({ reason, jobs, attempts }) => (
+          <div key={reason}>
+            {counted(jobs, "job")}, up to {counted(attempts, "attempt")}: {reason}
+          </div>
+        ))}
+      </td>
+    </tr>
+  );
+}
+
+/** The number of what waits, with a link to it. */
+function Count({ of, most }: { of: Waiting; most: number }) {
+  const { kind, reason, partner, base, count } = of;
+  const noun = WAITING[kind];
+  const plural = kind === "webhooks" ? "deliveries" : kind === "vectorstore_files" ? "files for a vector store" : `${noun}s`;
+  const text = `${bounded(count, most)} ${count === 1 ? noun : plural}`;
+  if (!partner) return <>{text}</>;
+  if (kind === "webhooks") {
+    return <Link to={address(DELIVERIES, { partner }, { state: reason === "failed" ? "failed" : "pending" })}>{text}</Link>;
+  }
+  if (!base) return <>{text}</>;
+  return <Link to={address(BASE, { partner, name: base }, { [PARAMETERS.states]: kind === "documents" ? "blocked" : null })}>{text}</Link>;
+}
+
+function WaitingRow({ of, most }: { of: Waiting; most: number }) {
+  const { partner, base, reason, detail, since, next_at } = of;
+  return (
+    <tr>
+      <th scope="row">
+        <Count of={of} most={most} />
+      </th>
+      <td>{partner ?? <span class="none">a deleted partner</span>}</td>
+      <td class="name" dir="auto">
+        {base ?? ""}
+      </td>
+      <td class="reasons">
+        {REASONS[reason]}
+        {detail && <div class="hint">{detail}</div>}
+      </td>
+      <td>
+        <Time at={since} otherwise="—" />
+      </td>
+      <td>
+        <Time at={next_at} otherwise="—" />
+      </td>
+    </tr>
+  );
+}
+
+function WaitingWork({ of, most }: { of: Waiting[]; most: number }) {
+  if (of.length === 0) return <p>Nothing waits for a budget, a receiver or a service.</p>;
+  return (
+    <Table label="What waits">
+      <thead>
+        <tr>
+          <th scope="col">What</th>
+          <th scope="col">Partner</th>
+          <th scope="col">Base</th>
+          <th scope="col">Why</th>
+          <th scope="col">Since</th>
+          <th scope="col">Goes on</th>
+        </tr>
+      </thead>
+      <tbody>
+        {of.map((work) => (
+          <WaitingRow key={`${work.kind} ${work.reason} ${work.partner} ${work.base}`} of={work} most={most} />
+        ))}
+      </tbody>
+    </Table>
+  );
+}
+
+export function Queues() {
+  const queues = useRecent(useResource((call) => ask(api.GET("/api/system/queues", call)), []));
+  return (
+    <Shown of={queues}>
+      {({ answered_by, at, most_counted: most, queues: listed, waiting }) => (
+        <>
+          <AsOf at={at} node={answered_by.name} of={queues} />
+          <h2>What waits</h2>
+          <WaitingWork of={waiting} most={most} />
+          <h2>Jobs</h2>
+          <Table label="Jobs">
+            <thead>
+              <tr>
+                <th scope="col">Job</th>
+                <th scope="col" class="number">
+                  Due
+                </th>
+                <th scope="col" class="number">
+                  Oldest
+                </th>
+                <th scope="col" class="number">
+                  Later
+                </th>
+                <th scope="col">Next</th>
+                <th scope="col">Running</th>
+                <th scope="col" class="number">
+                  Given up
+                </th>
+                <th scope="col">Failed before</th>
+              </tr>
+            </thead>
+            <tbody>
+              {listed.map((queue) => (
+                <Row key={queue.kind} of={queue} most={most} />
+              ))}
+            </tbody>
+          </Table>
+        </>
+      )}
+    </Shown>
+  );
+}
