@@ -116,7 +116,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files and their SQL. A name with `each` has a file for each database.
-const FILES: [(&str, Sql); 57] = sql_files![
+const FILES: [(&str, Sql); 58] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -174,6 +174,7 @@ const FILES: [(&str, Sql); 57] = sql_files![
     "0055_retries",
     "0056_retrieval_questions" each,
     "0057_live_calls" each,
+    "0061_call_details" each,
 ];
 
 /// The migrations of a database, numbered from 1.
