@@ -11,6 +11,16 @@ use super::words::millis;
 /// How often round trip and jitter are looked at: as long as the engine remembers jitter.
 const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
+/// What is counted of the media of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MediaCounts {
+    /// False while media is away.
+    pub(super) is_up: bool,
+    pub(super) stats: Stats,
+    /// The client's word.
+    pub(super) reception: Option<Reception>,
+}
+
 /// Measures the quality of a call from its first media on.
 #[derive(Debug)]
 pub(super) struct QualityMeter {
@@ -53,17 +63,30 @@ impl QualityMeter {
     }
 
     /// Takes a sample, which is due. While media is away there is nothing to measure.
-    pub(super) fn sample(
-        &mut self,
-        is_up: bool,
-        stats: Stats,
-        reception: Option<Reception>,
-        now: Instant,
-    ) {
-        let Some(since) = self.since else {
-            return;
-        };
+    pub(super) fn sample(&mut self, now: Instant, media: MediaCounts) {
         self.next_at = Some(now + SAMPLE_EVERY);
+        self.measure(media);
+        if self.part_ends_at.is_some_and(|at| at <= now) {
+            self.complete(now, media);
+        }
+    }
+
+    /// Takes the last sample, of a part that may be shorter than the others.
+    pub(super) fn finish(&mut self, now: Instant, media: MediaCounts) {
+        if self.since.is_some_and(|since| since + SAMPLE_EVERY <= now) {
+            self.measure(media);
+            self.complete(now, media);
+        }
+    }
+
+    fn measure(
+        &mut self,
+        MediaCounts {
+            is_up,
+            stats,
+            reception,
+        }: MediaCounts,
+    ) {
         if is_up {
             let worst = &mut self.part;
             let measured = reception.and_then(|reception| reception.round_trip);
@@ -71,10 +94,18 @@ impl QualityMeter {
             worst.round_trip_ms = worst.round_trip_ms.max(measured);
             worst.jitter_ms = worst.jitter_ms.max(stats.jitter_ms);
         }
-        if self.part_ends_at.is_none_or(|at| at > now) {
+    }
+
+    /// Completes a part. The next one begins here.
+    fn complete(&mut self, now: Instant, media: MediaCounts) {
+        let Some(since) = self.since else {
             return;
-        }
-        self.part_ends_at = Some(now + POINT_EVERY);
+        };
+        let MediaCounts {
+            is_up,
+            stats,
+            reception,
+        } = media;
         let point = QualityPoint {
             at_ms: millis(now.saturating_duration_since(since)),
             loss_received: loss_received(&self.stats, &stats),
@@ -82,6 +113,7 @@ impl QualityMeter {
             ..std::mem::take(&mut self.part)
         };
         (self.stats, self.reception) = (stats, reception);
+        self.part_ends_at = Some(now + POINT_EVERY);
         if is_up && !point.is_empty() {
             self.log.add(point);
         }
