@@ -17,7 +17,7 @@ use super::{
     usage::{self, OwnUsage, UsageQuery, UsageReport},
     view::{QuotaBody, QuotaView, QuotaWithKey},
 };
-use crate::{AccountError, Accounts, PartnerTenant, Scope, ledger::UsageScope, quotas};
+use crate::{AccountError, Accounts, Caller, PartnerTenant, Scope, ledger::UsageScope, quotas};
 
 /// What an application reads of its own quota.
 pub(crate) fn text_routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
@@ -38,6 +38,7 @@ where
         .routes(routes!(rotate))
         .routes(routes!(quota_usage))
         .routes(routes!(partner_usage))
+        .routes(routes!(all_usage))
 }
 
 /// The order of a list of quotas.
@@ -246,6 +247,28 @@ pub(crate) async fn partner_usage(
     let partner = caller.tenant.partner().as_str().to_owned();
     let scope = UsageScope::Partner(caller.tenant);
     usage::answer(&accounts, scope, query, &headers, &partner).await
+}
+
+/// Usage of all partners, summed over all of their quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Budgets
+/// of knowledge bases, and requests with API keys, do not count. For administrators.
+///
+/// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
+/// names that spreadsheets would run as formulas.
+#[utoipa::path(
+    get, path = "/api/usage", tag = "quotas", params(UsageQuery),
+    responses(
+        (status = 200, content((UsageReport = "application/json"), (String = "text/csv"))),
+        (status = 403, description = "The key is not an administrator's"),
+    )
+)]
+pub(crate) async fn all_usage(
+    State(accounts): State<Accounts>,
+    Caller(principal): Caller,
+    StrictQuery(query): StrictQuery<UsageQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    principal.require_admin()?;
+    usage::answer(&accounts, UsageScope::All, query, &headers, "all").await
 }
 
 /// What the key's own quota allows, and what was used of it.

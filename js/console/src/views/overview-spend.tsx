@@ -20,12 +20,15 @@ const SHOWN = 5;
 
 const UNPRICED = "Lower bound: something was used that cost nothing, and the settings of the server may lack its price";
 
-function Today({ partner }: { partner: string }) {
+/** What was used today of the quotas of a partner, or of all partners. */
+function Today({ partner }: { partner?: string }) {
   const usage = useResource(
     async (call) => {
       const day = todayUtc();
       const query = { from: day, to: day, group_by: "model" };
-      const report = await ask(api.GET("/api/usage/{partner}", { ...call, params: { path: { partner }, query } }));
+      const report = await (partner === undefined
+        ? ask(api.GET("/api/usage", { ...call, params: { query } }))
+        : ask(api.GET("/api/usage/{partner}", { ...call, params: { path: { partner }, query } })));
       // A text is the CSV file, which was not asked for.
       return report as Schemas["UsageReport"];
     },
@@ -52,7 +55,7 @@ function Today({ partner }: { partner: string }) {
           );
         }}
       </Shown>
-      <Link to={address(USAGE, { partner })}>Usage of other days</Link>
+      {partner !== undefined && <Link to={address(USAGE, { partner })}>Usage of other days</Link>}
     </>
   );
 }
@@ -146,6 +149,16 @@ function ClosestBases({ partner }: { partner: string }) {
         );
       }}
     </Shown>
+  );
+}
+
+/** What all partners spent today, for administrators. */
+export function SpendOfAll() {
+  return (
+    <section aria-labelledby="today-all">
+      <h2 id="today-all">Spent today by all partners (UTC)</h2>
+      <Today />
+    </section>
   );
 }
 

@@ -12,6 +12,7 @@ import { CallsInState, FailedDeliveries } from "./overview-calls";
 import { UnfinishedKnowledge } from "./overview-knowledge";
 
 const Spend = lazy(async () => (await import("./overview-spend")).Spend);
+const SpendOfAll = lazy(async () => (await import("./overview-spend")).SpendOfAll);
 
 type Report = Schemas["DeepReport"];
 type Health = { report: Report; at: string };
@@ -143,6 +144,7 @@ export function Overview({ partner }: { partner: string }) {
   return (
     <>
       {partner !== "" && <PartnerSections partner={partner} />}
+      {sessions.current.value?.isAdmin === true && <SpendOfAll />}
       {sessions.current.value?.isAdmin === true && <HealthSection />}
     </>
   );
