@@ -40,7 +40,7 @@ use self::{
     ending::{End, Failure},
     limits::Limits,
     presence::Presence,
-    quality::{MediaCounts, QualityMeter},
+    quality::QualityMeter,
     replay::ReplayBuffer,
     replies::Replies,
     turns::{patience_after, patience_message, turn_settings},
@@ -362,9 +362,8 @@ impl Session {
         {
             self.tell_engine(Input::Timeout, now);
         }
-        if self.quality.due_at().is_some_and(|at| at <= now) {
-            let counts = self.media_counts();
-            self.quality.sample(now, counts);
+        if self.quality.is_due(now) {
+            self.measure_quality(now);
         }
         if self.wire.is_some() && self.presence.heard_at() + self.heartbeat_patience() <= now {
             tracing::info!("no heartbeat from the client");
@@ -377,14 +376,6 @@ impl Session {
                 MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
             };
             self.end_with(end);
-        }
-    }
-
-    fn media_counts(&self) -> MediaCounts {
-        MediaCounts {
-            is_up: self.path == MediaPath::Up,
-            stats: self.engine.stats(),
-            reception: self.peer.as_ref().and_then(Peer::reception),
         }
     }
 
@@ -545,8 +536,7 @@ impl Session {
     /// Ends the call, and refuses clients that come back while it ends.
     async fn finish(mut self, mut attach: mpsc::Receiver<Attach>) {
         let now = self.media.clock.instant();
-        let counts = self.media_counts();
-        self.quality.finish(now, counts);
+        self.finish_quality(now);
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
         let media_heard = self.peer.as_ref().and_then(Peer::last_heard);

@@ -3,22 +3,22 @@
 use std::time::{Duration, Instant};
 
 use colloquy_calls::quality::{POINT_EVERY, QualityLog, QualityPoint};
-use colloquy_transport::peer::Reception;
+use colloquy_transport::peer::{Peer, Reception};
 use colloquy_voice::Stats;
 
-use super::words::millis;
+use super::{MediaPath, Session, words::millis};
 
 /// How often round trip and jitter are looked at: as long as the engine remembers jitter.
 const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
 /// What is counted of the media of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MediaCounts {
+struct MediaCounts {
     /// False while media is away.
-    pub(super) is_up: bool,
-    pub(super) stats: Stats,
+    is_up: bool,
+    stats: Stats,
     /// The client's word.
-    pub(super) reception: Option<Reception>,
+    reception: Option<Reception>,
 }
 
 /// Measures the quality of a call from its first media on.
@@ -62,8 +62,12 @@ impl QualityMeter {
         self.next_at
     }
 
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.next_at.is_some_and(|at| at <= now)
+    }
+
     /// Takes a sample, which is due. While media is away there is nothing to measure.
-    pub(super) fn sample(&mut self, now: Instant, media: MediaCounts) {
+    fn sample(&mut self, now: Instant, media: MediaCounts) {
         self.next_at = Some(now + SAMPLE_EVERY);
         self.measure(media);
         if self.part_ends_at.is_some_and(|at| at <= now) {
@@ -72,7 +76,7 @@ impl QualityMeter {
     }
 
     /// Takes the last sample, of a part that may be shorter than the others.
-    pub(super) fn finish(&mut self, now: Instant, media: MediaCounts) {
+    fn finish(&mut self, now: Instant, media: MediaCounts) {
         if self.since.is_some_and(|since| since + SAMPLE_EVERY <= now) {
             self.measure(media);
             self.complete(now, media);
@@ -116,6 +120,28 @@ impl QualityMeter {
         self.part_ends_at = Some(now + POINT_EVERY);
         if is_up && !point.is_empty() {
             self.log.add(point);
+        }
+    }
+}
+
+impl Session {
+    /// Takes a sample of the quality, which is due.
+    pub(super) fn measure_quality(&mut self, now: Instant) {
+        let counts = self.media_counts();
+        self.quality.sample(now, counts);
+    }
+
+    /// Takes the last sample of the quality.
+    pub(super) fn finish_quality(&mut self, now: Instant) {
+        let counts = self.media_counts();
+        self.quality.finish(now, counts);
+    }
+
+    fn media_counts(&self) -> MediaCounts {
+        MediaCounts {
+            is_up: self.path == MediaPath::Up,
+            stats: self.engine.stats(),
+            reception: self.peer.as_ref().and_then(Peer::reception),
         }
     }
 }
