@@ -171,7 +171,7 @@ mod tests {
         QualityPoint {
             at_ms: number * 10_000,
             round_trip_ms: Some(number as u32),
-            jitter_ms: (number % 2 == 0).then_some(20),
+            jitter_ms: number.is_multiple_of(2).then_some(20),
             loss_received: Some(loss),
             loss_sent: None,
         }

@@ -70,7 +70,7 @@ pub(crate) async fn base_keys(
     keyset: &Keyset,
 ) -> Result<Vec<KeyedId>, StoreError> {
     let limit;
-    let key = match sort {
+    let key: &str = match sort {
         SortKey::Price => LEDGER_COST,
         SortKey::Size => {
             "COALESCE((SELECT CAST(SUM(d.size_bytes) AS BIGINT) FROM knowledge_documents d WHERE d.base_id = b.id), 0)"
