@@ -223,7 +223,20 @@ consoleScene("a character is heard and talked with in the console before it is s
   await page.click("Discard");
   await page.click("Discard");
   await page.says("Talk with it");
+  // The server has one model. A list with another one shows that the choice is sent: the server refuses it.
+  assert.equal(await page.ask("GET", `/api/character_drafts/${PARTNER}/models`), 200);
+  await page.driver.executeScript(() => {
+    const { fetch } = window;
+    const models = ["builtin/extractive", "gone"].map((name, place) => ({ name, is_default: place === 0, is_priced: false }));
+    window.fetch = async (resource, init) =>
+      (resource.url ?? String(resource)).endsWith("/models") ? Response.json({ models }) : fetch(resource, init);
+  });
   await page.click("Talk with it");
+  await page.choose("model", "gone");
+  await say(page, "When does the museum open?");
+  await page.says("there is no model gone");
+  await page.choose("model", "builtin/extractive (as in calls)");
+  await accessible(page, "a choice of models", null);
   await say(page, "When does the museum open?");
   await replies(page, "ten");
   assert.equal((await stage.backend.admin("GET", at("librarian"))).content.version, 1);

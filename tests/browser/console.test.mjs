@@ -164,6 +164,14 @@ consoleScene("a call is followed in the console, ended there, and found with its
   await page.follow(`p/${PARTNER}/calls/${id}`);
   await page.says(HOSTILE);
   await page.says("succeeded");
+  for (const said of ["Joined", "Ended", "Cost", "What the visitor told", "Nothing. A call looks for"]) await page.says(said);
+  await page.says("Worst of the call");
+  await page.driver.executeScript(() => {
+    document.querySelectorAll("input[name=quality-chart]")[1].click();
+    [...document.querySelectorAll("main summary")].find(({ innerText }) => innerText === "Figures").click();
+  });
+  await page.says("Lost to the visitor");
+  assert.match(await page.text(), /Lost to the visitor[\s\S]*\n\d+:\d\d\s/);
   await accessible(page, "a call", null);
   await page.click("Send again");
   // The receiver ignores what it has received before; the page shows the second attempt without a click.

@@ -118,6 +118,13 @@ consoleScene("a quota is created, used up, raised, given another key and revoked
   });
   await accessible(page, "a quota", null);
 
+  await page.click("Overview");
+  await page.says("Quotas closest to their limits");
+  await page.says("41% of characters spoken");
+  // Nobody has set a price.
+  await page.says("≥ $0.00");
+  await accessible(page, "an overview with spending", null);
+  await page.click(HOSTILE);
   await page.press("Replace the key");
   await page.says("its present key ends at once");
   await page.press("Replace the key");

@@ -95,6 +95,15 @@ impl UserProfile {
         })
     }
 
+    /// Returns the fields that are known, with their values.
+    #[must_use]
+    pub fn facts(&self) -> Map<String, Value> {
+        let known = self.known.iter();
+        known
+            .filter_map(|(field, value)| Some((field.clone(), value.clone()?.into())))
+            .collect()
+    }
+
     /// The fields whose values are others than in an earlier profile, null where nothing is known any more.
     #[must_use]
     pub fn news_since(&self, earlier: &Self) -> Map<String, Value> {

@@ -33,6 +33,8 @@ pub(crate) enum SortKey {
     Name,
     Price,
     Size,
+    /// The part of the limit that is used up first, in millionths.
+    Limit,
     Tokens,
     /// The time of the last change.
     Changed,
@@ -50,6 +52,7 @@ impl SortKey {
             Self::Name => "name",
             Self::Price => "price",
             Self::Size => "size",
+            Self::Limit => "limit",
             Self::Tokens => "tokens",
             Self::Changed => "changed",
             Self::State => "state",

@@ -9,6 +9,8 @@ use colloquy_accounts::{
     ledger::{Amounts, DetachedUsage, LedgerError, Measure, Outcome, Reservation, UsageContext},
     quotas::Quota,
 };
+use colloquy_base::money::Usd;
+use colloquy_config::EMBEDDED_MODEL;
 
 use crate::Calls;
 
@@ -46,6 +48,28 @@ pub(super) fn used(calls: &Calls, call_time: Duration, completed: bool) -> (Amou
         false => Outcome::Failed,
     };
     (amounts(calls, seconds), outcome)
+}
+
+/// What a call cost, as far as anybody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// The price of the time that media flowed.
+    pub(super) usd: Usd,
+    /// True if the call cost more by an amount that nobody knows: no price of calls is set, and services outside of the server heard, thought or spoke.
+    pub(super) is_lower_bound: bool,
+}
+
+/// Returns what a call cost whose media flowed for so long.
+pub(super) fn cost(calls: &Calls, call_time: Duration) -> Cost {
+    let (amounts, _) = used(calls, call_time, true);
+    let config = &calls.config;
+    let has_services = calls.providers.models.of_calls().name() != EMBEDDED_MODEL
+        || config.transcriber.base_url.is_some()
+        || config.synthesizer.base_url.is_some();
+    Cost {
+        usd: Usd(amounts.of(Measure::Cost)),
+        is_lower_bound: config.calls.usd_per_hour.0 == 0 && has_services,
+    }
 }
 
 /// The same, to settle its reservation.

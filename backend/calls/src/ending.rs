@@ -11,6 +11,7 @@ use std::{
 };
 
 use colloquy_store::{Executor, StoreError, statement};
+use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, finish, store::NODE_LOST};
@@ -90,6 +91,7 @@ pub(super) async fn request(calls: &Calls, id: &str) -> Result<(), StoreError> {
                 call_time: Duration::ZERO,
                 server_time: Duration::ZERO,
                 transcript: Vec::new(),
+                visitor: Map::new(),
             };
             finish(calls, id, outcome).await?;
         }

@@ -71,6 +71,7 @@ pub async fn finish(calls: &Calls, id: &str, outcome: Outcome) -> Result<(), Sto
 async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
     let completed = outcome.error.is_none();
     let lines = serde_json::to_string(&outcome.transcript).map_err(StoreError::other)?;
+    let visitor = serde_json::to_string(&outcome.visitor).map_err(StoreError::other)?;
     let end = End {
         state: if completed {
             CallState::Completed
@@ -81,6 +82,7 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         call_seconds: completed.then(|| whole_seconds(outcome.call_time)),
         server_runtime_seconds: completed.then(|| whole_seconds(outcome.server_time)),
         transcript: (completed && !outcome.transcript.is_empty()).then_some(lines),
+        visitor: (completed && !outcome.visitor.is_empty()).then_some(visitor),
         now,
     };
     let held = Held::now(&calls.kernel).await?;
@@ -89,12 +91,15 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         return Ok(());
     };
     let StoredEnd {
-        row,
+        mut row,
         lost_at,
         counted,
     } = stored;
     // Its end takes a moment, which nobody pays for.
     let paid = outcome.call_time.min(row.time_limit());
+    let cost = bill::cost(calls, paid);
+    store::set_cost(&transaction, id, cost).await?;
+    row.set_cost(cost);
     match lost_at {
         None => {
             let spent = bill::spent(calls, paid, completed);

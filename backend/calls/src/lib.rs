@@ -14,6 +14,7 @@ mod extract;
 mod finish;
 mod lines;
 mod purge;
+pub mod quality;
 mod recover;
 pub mod request;
 pub mod room;
@@ -95,6 +96,9 @@ pub struct Outcome {
     pub server_time: Duration,
     /// What was said.
     pub transcript: Vec<TranscriptLine>,
+    /// What became known of the visitor: fields with their values.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub visitor: Map<String, Value>,
 }
 
 /// A line of the stored transcript.

@@ -43,7 +43,11 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
             silent.extend(call.page_key.clone());
         }
         let spent = match call.call_time() {
-            Some(flowed) => bill::spent(calls, flowed, false),
+            Some(flowed) => {
+                let cost = bill::cost(calls, flowed);
+                store::set_cost(&transaction, &call.id, cost).await?;
+                bill::spent(calls, flowed, false)
+            }
             None => DetachedUsage::Bound,
         };
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;

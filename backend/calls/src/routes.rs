@@ -21,10 +21,13 @@ use utoipa::IntoParams;
 use super::{
     CallState, create, ending,
     error::call_not_found,
-    lines, purge,
+    lines, purge, quality,
     request::CreateCall,
     store::{self, CallFilter, CallRow},
-    view::{self, CallEnvelope, CallLinesEnvelope, CallList, TranscriptEnvelope},
+    view::{
+        self, CallEnvelope, CallLinesEnvelope, CallList, CallQualityEnvelope, CallVisitorEnvelope,
+        TranscriptEnvelope,
+    },
 };
 use crate::Calls;
 
@@ -39,6 +42,8 @@ where
         .routes(routes!(read_call, delete_call))
         .routes(routes!(read_transcript))
         .routes(routes!(read_lines))
+        .routes(routes!(read_quality))
+        .routes(routes!(read_visitor))
         .routes(routes!(end_call))
 }
 
@@ -247,6 +252,48 @@ pub(crate) async fn read_lines(
     // The end of a call removes its lines, so whether it is over is read after them.
     let row = find(&calls, &payer, &row.id).await?;
     Ok(Json(view::lines(&row, said)?))
+}
+
+/// Reads the quality of the connection of a call, also while it runs: round trip, jitter and losses over its time. `call_quality` events tell of new
+/// points. Points are not waited for where the database is slow or away. They are kept as long as the call, and do not count in the partner's storage. A
+/// publishable key reads none.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}/quality", operation_id = "read_call_quality", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = CallQualityEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn read_quality(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallQualityEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    let points = quality::of(calls.store.db(), &row.id).await?;
+    Ok(Json(view::quality(&row, points)?))
+}
+
+/// Reads what the visitor of a call that completed told of themselves, as the page was told it (`user_info`). A call whose page does not listen to
+/// that finds nothing out. The fields are kept as long as the call, and count in the partner's storage. A publishable key reads none.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}/visitor", operation_id = "read_call_visitor", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = CallVisitorEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn read_visitor(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallVisitorEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    Ok(Json(view::visitor(&row)?))
 }
 
 /// Ends a call. One that nobody has joined ends with the error `CANCELLED`; one that runs ends as if the visitor had hung up, within 5 seconds,

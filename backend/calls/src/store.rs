@@ -1,14 +1,20 @@
 //! The SQL of calls.
 
+mod lost;
+
 use std::{sync::Arc, time::Duration};
 
 use colloquy_accounts::{Tenant, storage};
+use colloquy_base::money::Usd;
 use colloquy_characters::Character;
 use colloquy_kernel::node;
-use colloquy_store::{Executor, Order, Slice, StoreError, statement};
+use colloquy_store::{Executor, Order, Slice, StoreError, Transaction, statement};
 use serde_json::{Map, Value};
 
-use super::{CallSetup, CallState, TranscriptLine, ending::EndRequests, room::PageOrigin};
+pub(super) use self::lost::{end_lost, end_not_joined};
+use super::{
+    CallSetup, CallState, TranscriptLine, bill::Cost, ending::EndRequests, room::PageOrigin,
+};
 
 /// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`: those of its character and parameters
 /// until it ends, and those of its transcript and metadata from then on.
@@ -58,9 +64,13 @@ pub(super) struct CallRow {
     pub(super) server_runtime_seconds: Option<i64>,
     error_code: Option<String>,
     transcript: Option<String>,
+    visitor: Option<String>,
     metadata: Option<String>,
     pub(super) created_at: i64,
     pub(super) updated_at: i64,
+    ended_at: Option<i64>,
+    cost: Option<i64>,
+    cost_is_lower_bound: bool,
 }
 
 impl CallRow {
@@ -86,6 +96,36 @@ impl CallRow {
             || Ok(Vec::new()),
             |lines| serde_json::from_str(lines).map_err(StoreError::malformed),
         )
+    }
+
+    /// What became known of its visitor.
+    pub(super) fn visitor(&self) -> Result<Map<String, Value>, StoreError> {
+        self.visitor.as_deref().map_or_else(
+            || Ok(Map::new()),
+            |facts| serde_json::from_str(facts).map_err(StoreError::malformed),
+        )
+    }
+
+    /// When it ended, in milliseconds since 1970; `None` while it is not over. One that was presumed lost may run on.
+    pub(super) fn ended_at(&self) -> Result<Option<i64>, StoreError> {
+        let is_over = matches!(self.state()?, CallState::Completed | CallState::Error);
+        Ok(self.ended_at.filter(|_| is_over))
+    }
+
+    /// What it cost; `None` while it is not over, where that is not known, and for one that ended under an earlier version.
+    pub(super) fn cost(&self) -> Result<Option<Cost>, StoreError> {
+        let cost = self.cost.filter(|_| self.ended_at.is_some());
+        let cost = cost.map(|cost| Cost {
+            usd: Usd(cost.unsigned_abs()),
+            is_lower_bound: self.cost_is_lower_bound,
+        });
+        Ok(self.ended_at()?.and(cost))
+    }
+
+    /// Takes what it cost, which [`set_cost`] has stored.
+    pub(super) fn set_cost(&mut self, cost: Cost) {
+        self.cost = Some(storage::counted(cost.usd.0));
+        self.cost_is_lower_bound = cost.is_lower_bound;
     }
 
     /// How many bytes its character has.
@@ -124,13 +164,14 @@ impl CallRow {
 /// The columns of a call besides its state.
 const COLUMNS: &str = "id, partner, character_reference, character_json, character_params, character_bytes, ended_bytes, \
                        silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
-                       server_runtime_seconds, error_code, transcript, metadata, created_at, updated_at";
+                       server_runtime_seconds, error_code, transcript, visitor, metadata, created_at, updated_at, ended_at, cost, \
+                       cost_is_lower_bound";
 
 /// The same without what may be long and no list shows.
 const LISTED: &str = "id, partner, character_reference, '' AS character_json, '' AS character_params, character_bytes, \
                       ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, \
-                      call_seconds, server_runtime_seconds, error_code, CAST(NULL AS TEXT) AS transcript, metadata, created_at, \
-                      updated_at";
+                      call_seconds, server_runtime_seconds, error_code, CAST(NULL AS TEXT) AS transcript, CAST(NULL AS TEXT) AS visitor, metadata, \
+                      created_at, updated_at, ended_at, cost, cost_is_lower_bound";
 
 /// The SQL that is true for a call that was presumed lost and runs on: its node lives, as [`node::LIVING`] has it, and has not said how the call
 /// ended, which would have replaced the presumption.
@@ -387,6 +428,8 @@ pub(super) struct End<'a> {
     pub(super) call_seconds: Option<i64>,
     pub(super) server_runtime_seconds: Option<i64>,
     pub(super) transcript: Option<String>,
+    /// What became known of the visitor, JSON.
+    pub(super) visitor: Option<String>,
     pub(super) now: i64,
 }
 
@@ -457,10 +500,11 @@ async fn end_where(
 ) -> Result<Option<CallRow>, StoreError> {
     let has_media = end.transcript.is_some() || end.call_seconds.is_some_and(|seconds| seconds > 0);
     let silent_bytes = if has_media { "0" } else { SILENT_BYTES };
-    let transcript_bytes = end.transcript.as_ref().map_or(0, String::len);
+    let texts = [&end.transcript, &end.visitor].into_iter().flatten();
+    let text_bytes = texts.map(String::len).sum::<usize>();
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
-         ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, end_requested_at = NULL, {CLEARED} \
+         ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, end_requested_at = NULL, visitor = $9, {CLEARED} \
          WHERE id = $1 AND {condition} RETURNING state, {COLUMNS}"
     );
     let values = [
@@ -471,9 +515,28 @@ async fn end_where(
         end.server_runtime_seconds.into(),
         end.transcript.clone().into(),
         end.now.into(),
-        storage::counted(transcript_bytes as u64).into(),
+        storage::counted(text_bytes as u64).into(),
+        end.visitor.clone().into(),
     ];
     db.fetch_one(statement(sql, values)).await
+}
+
+/// Stores what a call cost that has just ended.
+pub(super) async fn set_cost(
+    transaction: &Transaction,
+    id: &str,
+    cost: Cost,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE calls SET cost = $2, cost_is_lower_bound = $3 WHERE id = $1";
+    let values = [
+        id.into(),
+        storage::counted(cost.usd.0).into(),
+        cost.is_lower_bound.into(),
+    ];
+    transaction
+        .execute(statement(sql, values))
+        .await
+        .map(|_| ())
 }
 
 /// The node that holds a call and is not this one.
@@ -498,84 +561,4 @@ pub(super) async fn holder(
     );
     let values = [given_up_before.into(), id.into(), own_node.into()];
     db.fetch_one(statement(sql, values)).await
-}
-
-/// A call that nobody took in time.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct MissedCall {
-    pub(super) id: String,
-    pub(super) partner: String,
-    pub(super) character_bytes: i64,
-    pub(super) page_key: Option<String>,
-    pub(super) created_at: i64,
-}
-
-/// `starting` calls that nobody took until `database_now` become `error`, and those that were created after the time `latest`, by a clock that was
-/// ahead. Nothing tells their webhook, so that goes, too. They have no metadata.
-pub(super) async fn end_not_joined(
-    db: &impl Executor,
-    now: i64,
-    database_now: i64,
-    latest: i64,
-) -> Result<Vec<MissedCall>, StoreError> {
-    let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, \
-         silent_bytes = {SILENT_BYTES}, {CLEARED} \
-         WHERE state = 'starting' AND taken_at IS NULL AND (expires_at <= $2 OR created_at > $3) \
-         RETURNING id, partner, character_bytes, page_key, created_at"
-    );
-    let values = [now.into(), database_now.into(), latest.into()];
-    db.fetch_all(statement(sql, values)).await
-}
-
-/// A call whose node is gone.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct LostCall {
-    pub(super) id: String,
-    pub(super) partner: String,
-    pub(super) character_bytes: i64,
-    pub(super) ended_bytes: i64,
-    pub(super) silent_bytes: i64,
-    pub(super) page_key: Option<String>,
-    time_limit_seconds: i64,
-    ongoing_at: Option<i64>,
-    heartbeat_at: Option<i64>,
-}
-
-impl LostCall {
-    /// How long media flowed as far as anybody knows: until its node was heard last, both on the database's clock. `None`
-    /// when nobody knows.
-    pub(super) fn call_time(&self) -> Option<Duration> {
-        let Some(ongoing_at) = self.ongoing_at else {
-            return Some(Duration::ZERO);
-        };
-        let flowed = (self.heartbeat_at? - ongoing_at).max(0).unsigned_abs();
-        let limit = Duration::from_secs(self.time_limit_seconds.unsigned_abs());
-        Some(Duration::from_millis(flowed).min(limit))
-    }
-}
-
-/// Calls that were taken by nodes which are gone become `error`.
-pub(super) async fn end_lost(
-    db: &impl Executor,
-    own_node: &str,
-    lost_before: i64,
-    now: i64,
-) -> Result<Vec<LostCall>, StoreError> {
-    let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3, \
-         ended_bytes = {METADATA_BYTES}, silent_bytes = {SILENT_BYTES}, {CLEARED} \
-         WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
-         RETURNING id, partner, character_bytes, ended_bytes, silent_bytes, page_key, time_limit_seconds, ongoing_at, \
-         (SELECT heartbeat_at FROM nodes WHERE nodes.id = calls.node_id) AS heartbeat_at",
-        node::LIVING
-    );
-    let values = [lost_before.into(), own_node.into(), now.into()];
-    db.fetch_all(statement(sql, values)).await
-}
-
-pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
-    db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
-        .await
 }

@@ -1,6 +1,6 @@
 //! Calls and transcripts as the API shows them.
 
-use colloquy_base::clock::rfc3339;
+use colloquy_base::{clock::rfc3339, money::Usd};
 use colloquy_kernel::node;
 use colloquy_protocol::Originator;
 use colloquy_store::StoreError;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{CallState, ReplyRecord, TranscriptLine, sign, store::CallRow};
+use super::{CallState, ReplyRecord, TranscriptLine, quality::QualityPoint, sign, store::CallRow};
 use crate::Calls;
 
 /// The status of a call.
@@ -49,6 +49,22 @@ struct CallView {
     metadata: Option<Map<String, Value>>,
     created_at: String,
     updated_at: String,
+    /// When the page joined; RFC 3339, null until then.
+    joined_at: Option<String>,
+    /// When the call ended; RFC 3339, null until then.
+    ended_at: Option<String>,
+    /// The cost of the call; null until it ended, if it is not known how long media flowed, and if the call ended under an earlier version of the
+    /// server.
+    cost: Option<CallCostView>,
+}
+
+/// The cost of a call.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallCostView {
+    /// The price of the time that media flowed, in US dollars, by `calls.usd_per_hour`; 0 unless that is set.
+    dollars: Usd,
+    /// True if the cost is higher by an unknown amount: no price of calls is set, and services outside of the server understood, answered or spoke.
+    is_lower_bound: bool,
 }
 
 /// Where the SDK reaches a running call.
@@ -126,6 +142,34 @@ struct CallLineView {
     reply: Option<ReplyRecord>,
 }
 
+/// The quality of the connection of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallQualityEnvelope {
+    data: CallQualityView,
+}
+
+/// The quality of the connection of a call until now.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallQualityView {
+    /// Whether further points may come: the call is not over.
+    is_open: bool,
+    /// At most 120 points, oldest first: one for each 10 seconds, and in calls of more than 20 minutes for longer times. Times without media have none.
+    points: Vec<QualityPoint>,
+}
+
+/// What became known of the visitor of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallVisitorEnvelope {
+    data: CallVisitorView,
+}
+
+/// What the visitor told of themselves.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallVisitorView {
+    /// The fields of the character's `profile_schema`, or of `calls.user_info`, that became known, with their values; empty until the call completed.
+    facts: Map<String, Value>,
+}
+
 /// Where a call is read.
 pub(super) fn path(id: &str) -> String {
     format!("/v2/calls/{id}")
@@ -192,6 +236,12 @@ fn envelope(
             metadata: row.metadata()?,
             created_at: rfc3339(row.created_at),
             updated_at: rfc3339(row.updated_at),
+            joined_at: row.taken_at.map(rfc3339),
+            ended_at: row.ended_at()?.map(rfc3339),
+            cost: row.cost()?.map(|cost| CallCostView {
+                dollars: cost.usd,
+                is_lower_bound: cost.is_lower_bound,
+            }),
         },
     })
 }
@@ -224,7 +274,6 @@ pub(super) fn lines(
     said: Vec<TranscriptLine>,
 ) -> Result<CallLinesEnvelope, StoreError> {
     let state = row.state()?;
-    let is_open = matches!(state, CallState::Starting | CallState::Ongoing);
     let lines = match state {
         CallState::Completed => row.transcript()?,
         CallState::Starting | CallState::Ongoing => said,
@@ -239,8 +288,32 @@ pub(super) fn lines(
     });
     Ok(CallLinesEnvelope {
         data: CallLinesView {
-            is_open,
+            is_open: is_open(state),
             lines: lines.collect(),
         },
     })
+}
+
+/// The quality of a call until now.
+pub(super) fn quality(
+    row: &CallRow,
+    points: Vec<QualityPoint>,
+) -> Result<CallQualityEnvelope, StoreError> {
+    let is_open = is_open(row.state()?);
+    Ok(CallQualityEnvelope {
+        data: CallQualityView { is_open, points },
+    })
+}
+
+/// What became known of the visitor of a call.
+pub(super) fn visitor(row: &CallRow) -> Result<CallVisitorEnvelope, StoreError> {
+    let facts = row.visitor()?;
+    Ok(CallVisitorEnvelope {
+        data: CallVisitorView { facts },
+    })
+}
+
+/// Returns true if a call is not over.
+fn is_open(state: CallState) -> bool {
+    matches!(state, CallState::Starting | CallState::Ongoing)
 }

@@ -38,7 +38,7 @@ fn scope(kind: &str) -> Option<Scope> {
         "base" | "folder" | "document" | "budget" | "question" | "evaluation" => {
             Some(Scope::Knowledge)
         }
-        "call" | "call_lines" => Some(Scope::Calls),
+        "call" | "call_lines" | "call_quality" => Some(Scope::Calls),
         "delivery" => Some(Scope::Webhooks),
         "transcript" => Some(Scope::Transcripts),
         "analysis" => Some(Scope::Analyses),

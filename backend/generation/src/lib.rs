@@ -18,12 +18,14 @@
 //! - [`stored`]: responses that later ones go on from
 //! - [`input_items`]: pages of what they were asked with
 //! - [`schema`]: the bodies, for the API's description
+//! - [`draft_models`]: the models that such replies may name
 //! - [`drafts`]: replies of characters that are not saved yet, for whoever writes them
 //! - [`mod@reply`]: plain text, for calls and messages
 
 mod answer;
 mod bill;
 mod dispatch;
+pub mod draft_models;
 pub mod drafts;
 mod embeddings;
 mod error;
@@ -134,6 +136,7 @@ where
         vec![
             (Interface::TEXT, routes::routes()),
             (Interface::MANAGEMENT, drafts::routes()),
+            (Interface::MANAGEMENT, draft_models::routes()),
         ]
     }
 

@@ -5,6 +5,7 @@ mod client;
 mod ending;
 mod limits;
 mod presence;
+mod quality;
 mod replay;
 mod replies;
 mod turns;
@@ -17,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use colloquy_base::fair_queue::{Claim, Priority, Room};
-use colloquy_calls::{CallSetup, LineLog, Outcome, ending::EndRequests, room::CallSlot};
+use colloquy_calls::{
+    CallSetup, LineLog, Outcome, ending::EndRequests, quality::QualityLog, room::CallSlot,
+};
 use colloquy_characters::{RenderedCharacter, rendered};
 use colloquy_generation::ReplyContext;
 use colloquy_observability::Span;
@@ -29,6 +32,7 @@ use colloquy_transport::{
 };
 use colloquy_voice::{EndReason, Engine, EngineConfig, Event, Input, Output};
 use opentelemetry::trace::SpanKind;
+use serde_json::Map;
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -36,6 +40,7 @@ use self::{
     ending::{End, Failure},
     limits::Limits,
     presence::Presence,
+    quality::QualityMeter,
     replay::ReplayBuffer,
     replies::Replies,
     turns::{patience_after, patience_message, turn_settings},
@@ -87,6 +92,7 @@ pub(super) struct Session {
     end_requests: EndRequests,
     /// What followers of the call read until it is over.
     lines: LineLog,
+    quality: QualityMeter,
     /// Room on this node, given back when the session is dropped.
     seat: CallSlot,
     /// Room where neural models compute.
@@ -157,6 +163,7 @@ impl Session {
                     call_time: Duration::ZERO,
                     server_time: Duration::ZERO,
                     transcript: Vec::new(),
+                    visitor: Map::new(),
                 };
                 colloquy_calls::end(media, &id, outcome);
             }
@@ -174,6 +181,7 @@ impl Session {
     ) -> anyhow::Result<Self> {
         let (epoch, settings) = (media.clock.instant(), &media.config.calls);
         let lines = LineLog::start(media, &setup.id);
+        let quality = QualityMeter::new(QualityLog::start(media, &setup.id));
         let detector = media.providers.turns.detector();
         let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),
@@ -227,6 +235,7 @@ impl Session {
             end: None,
             end_requests: setup.end_requests,
             lines,
+            quality,
             seat,
             _room: media.providers.inference.keep_room(),
         })
@@ -294,7 +303,8 @@ impl Session {
             .wire
             .is_some()
             .then(|| self.presence.heard_at() + self.heartbeat_patience());
-        [engine, peer, heartbeat, self.presence.give_up_at()]
+        let quality = self.quality.due_at();
+        [engine, peer, heartbeat, quality, self.presence.give_up_at()]
             .into_iter()
             .flatten()
             .min()
@@ -351,6 +361,9 @@ impl Session {
             .is_some_and(|at| self.epoch + at <= now)
         {
             self.tell_engine(Input::Timeout, now);
+        }
+        if self.quality.is_due(now) {
+            self.measure_quality(now);
         }
         if self.wire.is_some() && self.presence.heard_at() + self.heartbeat_patience() <= now {
             tracing::info!("no heartbeat from the client");
@@ -449,6 +462,7 @@ impl Session {
         let before = std::mem::replace(&mut self.path, MediaPath::Up);
         if before == MediaPath::New {
             self.presence.connect(now);
+            self.quality.connect(now);
             self.seat.connected();
             tracing::info!(
                 after_ms = now.duration_since(self.epoch).as_millis(),
@@ -522,6 +536,7 @@ impl Session {
     /// Ends the call, and refuses clients that come back while it ends.
     async fn finish(mut self, mut attach: mpsc::Receiver<Attach>) {
         let now = self.media.clock.instant();
+        self.finish_quality(now);
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
         let media_heard = self.peer.as_ref().and_then(Peer::last_heard);
@@ -541,6 +556,7 @@ impl Session {
             call_time: self.presence.call_time(media_heard, now),
             server_time: now.saturating_duration_since(self.epoch),
             transcript: transcript.collect(),
+            visitor: self.visitor.facts(),
         };
         // A client that is told of the end finds it stored, unless the database is away.
         let stored = colloquy_calls::end(&self.media, &self.id, outcome);

@@ -38,6 +38,7 @@ use rtc::{
             CandidateConfig, CandidateHostConfig, RTCDtlsRole, RTCIceCandidate, RTCIceCandidateInit,
         },
     },
+    rtcp::{self, receiver_report::ReceiverReport, sender_report::SenderReport},
     rtp,
     rtp_transceiver::{
         RTCRtpSenderId,
@@ -47,7 +48,7 @@ use rtc::{
         },
     },
     sansio::Protocol as _,
-    shared::{TaggedBytesMut, TransportContext, TransportProtocol},
+    shared::{TaggedBytesMut, TransportContext, TransportProtocol, time::SystemInstant},
 };
 
 use super::{
@@ -103,6 +104,23 @@ pub enum PeerEvent {
     Packet(RtpPacket),
 }
 
+/// What the client last reported of the character's voice (RFC 3550, 6.4.1). All of it is the client's word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reception {
+    /// The time that a packet takes there and back; `None` until it was measured.
+    pub round_trip: Option<Duration>,
+    /// The highest sequence number that came, extended by the number of its cycles.
+    pub last_sequence: u32,
+    /// Packets that were lost since the beginning.
+    pub lost: u32,
+}
+
+/// How far below zero a round trip may be, in units of 1/65536 s: the clocks of both sides are rounded.
+const ROUNDING: i32 = 656;
+
+/// A round trip that takes longer was not measured, but made up.
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(10);
+
 /// Where the client is, as far as the stack knows: addresses for documentation, which nobody has (RFC 5737, RFC 3849).
 const STAND_IN_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 const STAND_IN_V6: SocketAddr = SocketAddr::new(
@@ -142,6 +160,7 @@ pub struct Peer {
     /// Whether the DTLS handshake is over.
     has_keys: bool,
     is_up: bool,
+    reception: Option<Reception>,
 }
 
 impl Peer {
@@ -234,6 +253,7 @@ impl Peer {
             now,
             has_keys: false,
             is_up: false,
+            reception: None,
         })
     }
 
@@ -468,15 +488,42 @@ impl Peer {
                 self.ice.heard(self.now);
                 self.handshake.confirmed();
             }
-            if let RTCMessage::RtpPacket(_, packet) = message {
-                return Some(PeerEvent::Packet(RtpPacket {
-                    sequence: packet.header.sequence_number,
-                    timestamp: packet.header.timestamp,
-                    payload: packet.payload,
-                }));
+            match message {
+                RTCMessage::RtpPacket(_, packet) => {
+                    return Some(PeerEvent::Packet(RtpPacket {
+                        sequence: packet.header.sequence_number,
+                        timestamp: packet.header.timestamp,
+                        payload: packet.payload,
+                    }));
+                }
+                RTCMessage::RtcpPacket(_, packets) => self.reported(&packets),
+                _ => {}
             }
         }
         None
+    }
+
+    /// Takes what the client reports of the character's voice. A client that speaks reports in its sender reports.
+    fn reported(&mut self, packets: &[Box<dyn rtcp::Packet>]) {
+        let reports = packets.iter().filter_map(|packet| {
+            let packet = packet.as_any();
+            let of_sender = packet.downcast_ref::<SenderReport>().map(|it| &it.reports);
+            of_sender.or_else(|| Some(&packet.downcast_ref::<ReceiverReport>()?.reports))
+        });
+        if let Some(report) = reports.flatten().find(|report| report.ssrc == self.ssrc) {
+            let now = SystemInstant::now(self.now).ntp(self.now);
+            let earlier = self.reception.and_then(|earlier| earlier.round_trip);
+            self.reception = Some(Reception {
+                round_trip: round_trip(now, report.last_sender_report, report.delay).or(earlier),
+                last_sequence: report.last_sequence_number,
+                lost: lost(report.total_lost),
+            });
+        }
+    }
+
+    /// Returns what the client last reported of the character's voice; `None` until it did.
+    pub fn reception(&self) -> Option<Reception> {
+        self.reception
     }
 
     /// Says good-bye on the wire.
@@ -486,6 +533,31 @@ impl Peer {
         }
         self.flush(net);
     }
+}
+
+/// Returns the time from a sender report until its report came back, at this NTP time, without the delay at the client; all but the NTP time are in
+/// units of 1/65536 s. `None` for no sender report, and for a report that makes no sense.
+fn round_trip(now_ntp: u64, last_sender_report: u32, delay: u32) -> Option<Duration> {
+    if last_sender_report == 0 {
+        return None;
+    }
+    let now = (now_ntp >> 16) as u32;
+    let took = now
+        .wrapping_sub(last_sender_report)
+        .wrapping_sub(delay)
+        .cast_signed();
+    if took < -ROUNDING {
+        return None;
+    }
+    let took = u64::from(took.max(0).unsigned_abs());
+    let took = Duration::from_micros(took * 1_000_000 / 65_536);
+    (took <= MAX_ROUND_TRIP).then_some(took)
+}
+
+/// Returns a number of lost packets, which has 24 bits with a sign: with copies, more packets may have come than were sent.
+fn lost(total_lost: u32) -> u32 {
+    let signed = (total_lost << 8).cast_signed() >> 8;
+    signed.max(0).unsigned_abs()
 }
 
 /// What a datagram is, by its first byte (RFC 7983).

@@ -483,3 +483,78 @@ fn a_forged_handshake_makes_a_flight_be_sent_a_bounded_number_of_times() {
     assert!(sent <= 16, "{sent}");
     assert!(world.server.is_up);
 }
+
+/// Reports of the client, in a sender report or a receiver report.
+fn reports(
+    is_speaking: bool,
+    reports: Vec<rtcp::reception_report::ReceptionReport>,
+) -> Box<dyn rtcp::Packet> {
+    match is_speaking {
+        true => Box::new(SenderReport {
+            reports,
+            ..SenderReport::default()
+        }),
+        false => Box::new(ReceiverReport {
+            reports,
+            ..ReceiverReport::default()
+        }),
+    }
+}
+
+#[test]
+fn what_the_client_reports_of_the_voice_is_known() {
+    let mut peer = World::new(DtlsClient::Client).server;
+    assert_eq!(peer.reception(), None);
+    for is_speaking in [false, true] {
+        // Sent 300 ms ago, and 200 ms of that are the client's.
+        let now = (SystemInstant::now(peer.now).ntp(peer.now) >> 16) as u32;
+        let own = rtcp::reception_report::ReceptionReport {
+            ssrc: peer.ssrc,
+            total_lost: 5,
+            last_sequence_number: 1_000,
+            last_sender_report: now - 65_536 * 3 / 10,
+            delay: 65_536 / 5,
+            ..Default::default()
+        };
+        let foreign = rtcp::reception_report::ReceptionReport {
+            ssrc: peer.ssrc + 1,
+            total_lost: 99,
+            ..Default::default()
+        };
+        peer.reported(&[reports(is_speaking, vec![foreign.clone(), own.clone()])]);
+        let reception = peer.reception().unwrap();
+        let took = reception.round_trip.unwrap().as_millis();
+        assert!((100..150).contains(&took), "{took}");
+        assert_eq!((reception.last_sequence, reception.lost), (1_000, 5));
+        // What is of no other use leaves the round trip as it was.
+        let silent = rtcp::reception_report::ReceptionReport {
+            last_sender_report: 0,
+            total_lost: 0xFF_FFFF,
+            ..own
+        };
+        peer.reported(&[reports(is_speaking, vec![silent])]);
+        let after = peer.reception().unwrap();
+        assert_eq!((after.round_trip, after.lost), (reception.round_trip, 0));
+        peer.reported(&[reports(is_speaking, vec![foreign])]);
+        assert_eq!(peer.reception(), Some(after));
+        peer.reception = None;
+    }
+}
+
+#[test]
+fn a_round_trip_that_makes_no_sense_is_none() {
+    let now = 1_000 << 48;
+    let sent = ((now >> 16) as u32).wrapping_sub(65_536);
+    assert_eq!(round_trip(now, sent, 0), Some(Duration::from_secs(1)));
+    assert_eq!(round_trip(now, sent, 65_536), Some(Duration::ZERO));
+    // A little less than nothing is rounding.
+    assert_eq!(round_trip(now, sent, 65_600), Some(Duration::ZERO));
+    for (sent, delay) in [
+        (0, 0),
+        (sent, 80_000),
+        (sent, u32::MAX / 2),
+        (sent.wrapping_sub(65_536 * 20), 0),
+    ] {
+        assert_eq!(round_trip(now, sent, delay), None, "{sent} {delay}");
+    }
+}

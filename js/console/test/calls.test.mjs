@@ -81,3 +81,18 @@ test("parameters without a place of their own are shown together", async () => {
   assert.equal(versionOf("3"), 3);
   for (const other of ["0", "1.5", "-1", "", null]) assert.equal(versionOf(other), null, other);
 });
+
+test("the quality of a call is drawn with breaks where media was away", async () => {
+  const { CHARTS, FIGURES, columns, worst } = await load("calls/quality.ts");
+  const point = (at, round_trip_ms, loss_received = null) => ({ at_ms: at * 1_000, round_trip_ms, jitter_ms: null, loss_received, loss_sent: null });
+  const points = [point(10, 40, 0), point(20, 90, 0.255), point(60, null), point(70, 30)];
+  const { figures } = CHARTS.times;
+  assert.deepEqual(columns(points, figures), [
+    [10, 20, 25, 60, 70],
+    [40, 90, null, null, 30],
+    [null, null, null, null, null],
+  ]);
+  assert.deepEqual(columns([point(3, 40)], figures), [[3], [40], [null]]);
+  assert.deepEqual(FIGURES.map((figure) => worst(points, figure)), [90, null, 0.255, null]);
+  assert.deepEqual([FIGURES[0].format(1234), FIGURES[2].format(0.255)], ["1,234 ms", "25.5%"]);
+});

@@ -89,3 +89,12 @@ test("empty fields are no part of a form", async () => {
   assert.deepEqual(formFields(fields, "name", "expert_name", "token_limit"), { name: "a" });
   assert.deepEqual([...multipart({ name: "a", type: null, token_limit: 0 })], [["name", "a"], ["token_limit", "0"]]);
 });
+
+test("the limit that is used up first is found among any limits", async () => {
+  const { tightestOf } = await load("knowledge/budget.ts");
+  const standing = (limit, consumed, reserved = 0) => ({ limit, consumed, reserved });
+  const limits = [["tokens", standing(100, 50, 10)], ["dollars", standing("1", "0.59")], ["seconds", standing(null, 9)]];
+  assert.equal(tightestOf(limits).measure, "tokens");
+  assert.equal(tightestOf([...limits, ["characters", standing(0, 0)]]).measure, "characters");
+  assert.equal(tightestOf([["seconds", standing(null, 9)]]), null);
+});

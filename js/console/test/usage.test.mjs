@@ -122,3 +122,12 @@ test("only what was changed of a quota is sent", () => {
   const lists = { allowed_models: null, allowed_characters: ["repo:acme/*", "inline"] };
   assert.deepEqual(changesOf(quota, form({ allowed_models: " \n", allowed_characters: "repo:acme/*\r\n inline" })), lists);
 });
+
+test("today is that of the server, and what cost nothing makes the sum a lower bound", async () => {
+  const { isLowerBound, todayUtc } = await load("usage/today.ts");
+  assert.equal(todayUtc(new Date("2026-03-31T23:30:00-05:00")), "2026-04-01");
+  const row = (dollars, tokens = 0, characters = 0, seconds = 0) => ({ dollars, tokens, characters, seconds });
+  assert.equal(isLowerBound({ rows: [] }), false);
+  assert.equal(isLowerBound({ rows: [row("0.00000001", 10), row("0")] }), false);
+  for (const used of [row("0", 1), row("0", 0, 1), row("0.00", 0, 0, 1)]) assert.equal(isLowerBound({ rows: [row("1", 10), used] }), true);
+});

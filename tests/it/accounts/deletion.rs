@@ -54,6 +54,7 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         error: None,
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
+        visitor: serde_json::Map::new(),
         transcript: vec![TranscriptLine {
             text: "a secret".to_owned(),
             originator: colloquy_protocol::Originator::User,

@@ -9,6 +9,7 @@ use harness::{
 use super::*;
 
 const REPLIES: &str = "/api/character_drafts/acme/replies";
+const MODELS: &str = "/api/character_drafts/acme/models";
 
 fn draft() -> Value {
     json!({
@@ -255,4 +256,47 @@ async fn drafts_that_cannot_reply_are_refused_before_the_stream() {
     partner.await.expect(200);
     let refused = post(&text.partner, question("scripted-chat")).await;
     assert_eq!(refused.expect(403)["code"], "model_not_allowed");
+}
+
+#[tokio::test]
+async fn the_models_of_drafts_are_those_that_may_reply() {
+    let text = Text::start().await;
+    let other = text.app.partner("other").await.key;
+    let listed = async |key: &str| text.app.get(key, MODELS).await.expect(200)["models"].clone();
+    let all = listed(&text.partner).await;
+    let names = |models: &Value| -> Vec<String> {
+        let models = models.as_array().unwrap().iter();
+        models
+            .map(|it| it["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert!(names(&all).is_sorted());
+    let defaults: Vec<&Value> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["is_default"] == true)
+        .collect();
+    assert_eq!(defaults.len(), 1, "{all}");
+    // Each of them replies.
+    for model in ["scripted-chat", "scripted-responses"] {
+        assert!(names(&all).iter().any(|it| it == model), "{all}");
+        reply(&text, question(model)).await;
+    }
+
+    text.app.get(&other, MODELS).await.expect(403);
+    for scopes in [json!(["calls"]), json!(["characters"])] {
+        let body = json!({"scopes": scopes});
+        let made = text.app.post(&text.partner, "/api/keys/acme", body).await;
+        let key = made.expect(201)["api_key"].as_str().unwrap().to_owned();
+        text.app.get(&key, MODELS).await.expect(403);
+    }
+    let settings = json!({"settings": {"allowed_models": ["scripted-responses"]}});
+    let partner = text.app.put(ADMIN_KEY, "/api/partners/acme", settings);
+    partner.await.expect(200);
+    let default = defaults[0]["name"].as_str().unwrap();
+    let mut expected = vec![default, "scripted-responses"];
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(names(&listed(&text.partner).await), expected);
 }

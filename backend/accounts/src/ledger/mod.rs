@@ -38,6 +38,7 @@ pub use self::{
     measures::{Amounts, ByMeasure, Limits, Measure},
     report::{MAX_ROWS, UsageFilter, UsageQuota, UsageRow, UsageScope, usage, usage_page},
     reservation::Reservation,
+    store::part_of_limit,
     sweep::{prune, sweep},
 };
 use self::{

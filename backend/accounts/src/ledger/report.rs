@@ -16,6 +16,8 @@ pub enum UsageScope {
     Quota(String),
     /// All quotas of a partner, revoked ones too. Budgets are none.
     Partner(Tenant),
+    /// All quotas of all partners. Budgets are none.
+    All,
 }
 
 /// Which days, and what rows are made of.

@@ -9,6 +9,7 @@ use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 use serde::Serialize;
 
 use self::standing::AmountRow;
+pub use self::standing::part_of_limit;
 pub(crate) use self::standing::{QUOTA_AMOUNTS, StandingRow, recount, set_limits};
 pub(super) use self::standing::{ahead, bring_back, lock_ahead};
 pub(super) use self::sums::usage;

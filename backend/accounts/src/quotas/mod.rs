@@ -20,7 +20,7 @@ use colloquy_base::{
     invalid::InvalidField,
 };
 use colloquy_http::DiskLow;
-use colloquy_store::{Slice, StoreError, Transaction};
+use colloquy_store::{Keyset, Slice, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -282,6 +282,24 @@ pub async fn list(
     let mut quotas = store::list(directory.store.db(), tenant, slice).await?;
     for state in &mut quotas {
         state.standing.roll_over(directory.clock.now_ms());
+    }
+    Ok(quotas)
+}
+
+/// A part of the quotas of a partner, those first of whose limits most is used or reserved; revoked ones and those without limits come last. Each comes
+/// with the key that the list is sorted by.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn list_by_limit(
+    directory: &Directory,
+    tenant: &Tenant,
+    keyset: &Keyset,
+) -> Result<Vec<(QuotaState, i64)>, StoreError> {
+    let now = directory.clock.now_ms();
+    let mut quotas = store::list_by_limit(directory.store.db(), tenant, now, keyset).await?;
+    for (state, _) in &mut quotas {
+        state.standing.roll_over(now);
     }
     Ok(quotas)
 }

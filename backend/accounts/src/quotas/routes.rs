@@ -6,15 +6,18 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::Response,
 };
-use colloquy_http::{ApiError, ApiJson, ApiPath, DiskLow, Listing, PageQuery, StrictQuery};
+use colloquy_http::{ApiError, ApiJson, ApiPath, DiskLow, Listing, Page, PageQuery, StrictQuery};
 use colloquy_kernel::{router::DescribedRouter, routes};
+use colloquy_store::Keyset;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     QuotaCaller,
     usage::{self, OwnUsage, UsageQuery, UsageReport},
     view::{QuotaBody, QuotaView, QuotaWithKey},
 };
-use crate::{AccountError, Accounts, PartnerTenant, Scope, ledger::UsageScope, quotas};
+use crate::{AccountError, Accounts, Caller, PartnerTenant, Scope, ledger::UsageScope, quotas};
 
 /// What an application reads of its own quota.
 pub(crate) fn text_routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
@@ -35,19 +38,68 @@ where
         .routes(routes!(rotate))
         .routes(routes!(quota_usage))
         .routes(routes!(partner_usage))
+        .routes(routes!(all_usage))
 }
 
-/// The partner's quotas, newest first; revoked ones too.
+/// The order of a list of quotas.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum QuotaSort {
+    /// The newest first.
+    #[default]
+    Created,
+    /// Those first that are closest to one of their limits, by what is used and reserved of it; revoked ones and those without limits come last.
+    Limit,
+}
+
+/// How to sort quotas.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct QuotaQuery {
+    /// The order; `created` by default.
+    #[param(inline)]
+    sort: Option<QuotaSort>,
+}
+
+/// The begin of cursors of quotas that are sorted by their limits.
+const BY_LIMIT: &str = "limit:";
+
+/// Returns the part of such a list that follows a cursor, `limit:<id>:<key>`, or the first one without a cursor.
+fn keyset(page: &Page) -> Result<Keyset, ApiError> {
+    let parse = |cursor: &str| {
+        let (id, key) = cursor.strip_prefix(BY_LIMIT)?.split_once(':')?;
+        let is_id = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
+        let key = key.parse::<i64>().ok()?;
+        is_id.then(|| (key.into(), id.to_owned()))
+    };
+    let after = page.after().map(|cursor| {
+        parse(cursor).ok_or_else(|| ApiError::invalid("cursor", "is not one of this list"))
+    });
+    Ok(Keyset {
+        after: after.transpose()?,
+        limit: page.rows(),
+    })
+}
+
+/// The partner's quotas, newest first unless `sort` says otherwise; revoked ones too.
 #[utoipa::path(
-    get, path = "/api/quotas/{partner}", operation_id = "list_quotas", tag = "quotas", params(("partner" = String, Path), PageQuery),
-    responses((status = 200, body = [QuotaView]))
+    get, path = "/api/quotas/{partner}", operation_id = "list_quotas", tag = "quotas", params(("partner" = String, Path), QuotaQuery, PageQuery),
+    responses((status = 200, body = [QuotaView]), (status = 400, description = "`sort`, `limit` or `cursor` is invalid"))
 )]
 pub(crate) async fn list(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
-    Listing { page, .. }: Listing,
+    Listing { filter, page }: Listing<QuotaQuery>,
 ) -> Result<(HeaderMap, Json<Vec<QuotaView>>), ApiError> {
     caller.principal.require(Scope::Keys)?;
+    if filter.sort == Some(QuotaSort::Limit) {
+        let quotas = quotas::list_by_limit(&accounts, &caller.tenant, &keyset(&page)?).await?;
+        let listed = page.of(quotas, |(state, key)| {
+            format!("{BY_LIMIT}{}:{key}", state.quota.id)
+        });
+        let quotas = listed.entries.into_iter().map(|(state, _)| state.into());
+        return Ok((listed.links, Json(quotas.collect())));
+    }
     let quotas = quotas::list(&accounts, &caller.tenant, &page.slice()).await?;
     let listed = page.of(quotas, |state| state.quota.id.clone());
     let quotas = listed.entries.into_iter().map(Into::into).collect();
@@ -195,6 +247,28 @@ pub(crate) async fn partner_usage(
     let partner = caller.tenant.partner().as_str().to_owned();
     let scope = UsageScope::Partner(caller.tenant);
     usage::answer(&accounts, scope, query, &headers, &partner).await
+}
+
+/// Usage of all partners, summed over all of their quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Budgets
+/// of knowledge bases, and requests with API keys, do not count. For administrators.
+///
+/// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
+/// names that spreadsheets would run as formulas.
+#[utoipa::path(
+    get, path = "/api/usage", tag = "quotas", params(UsageQuery),
+    responses(
+        (status = 200, content((UsageReport = "application/json"), (String = "text/csv"))),
+        (status = 403, description = "The key is not an administrator's"),
+    )
+)]
+pub(crate) async fn all_usage(
+    State(accounts): State<Accounts>,
+    Caller(principal): Caller,
+    StrictQuery(query): StrictQuery<UsageQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    principal.require_admin()?;
+    usage::answer(&accounts, UsageScope::All, query, &headers, "all").await
 }
 
 /// What the key's own quota allows, and what was used of it.

@@ -1,10 +1,15 @@
 //! The SQL of quotas. Their counters belong to the [`ledger`](crate::ledger), and so do the budgets among the rows, which have no key.
 
-use colloquy_store::{Dialect, Executor, Order, Slice, StoreError, Transaction, Value, statement};
+use colloquy_store::{
+    Dialect, Executor, Keyset, Order, Slice, StoreError, Transaction, Value, statement,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{CharacterPattern, Quota, QuotaState};
-use crate::{PartnerSettings, Tenant, ledger::store as ledger};
+use crate::{
+    PartnerSettings, Tenant,
+    ledger::{Period, store as ledger},
+};
 
 /// Beside [`ledger::QUOTA_AMOUNTS`].
 const COLUMNS: &str = "id, partner, name, mac, kinds, allowed_models, allowed_characters, disabled, created_at, updated_at, \
@@ -188,6 +193,49 @@ pub(super) async fn list(
     slice.complete(&mut sql, &mut values, "id", Order::Descending);
     let rows = connection.fetch_all(statement(sql, values)).await?;
     rows.into_iter().map(parse).collect()
+}
+
+/// A quota, and the part that is used or reserved of the limit of which most is, in millionths; -1 without limits, and for a quota that was revoked.
+#[derive(sqlx::FromRow)]
+struct RankedRow {
+    #[sqlx(flatten)]
+    quota: QuotaRow,
+    key: i64,
+}
+
+/// Returns a part of the quotas of a partner, those first of whose limits most is used or reserved in the period of the time `now_ms`, with the part
+/// in millionths: -1 without limits, and for quotas that were revoked.
+pub(super) async fn list_by_limit(
+    connection: &impl Executor,
+    tenant: &Tenant,
+    now_ms: i64,
+    keyset: &Keyset,
+) -> Result<Vec<(QuotaState, i64)>, StoreError> {
+    // What was used in an earlier period is forgotten, also before the next request writes that.
+    let used = "(CASE WHEN q.period_start < CASE q.period WHEN 'day' THEN $2 WHEN 'month' THEN $3 ELSE 0 END THEN 0 ELSE a.used + a.reserved END)";
+    let mut sql = format!(
+        "WITH x AS MATERIALIZED (SELECT q.id AS ranked, CASE WHEN q.revoked_at IS NOT NULL THEN -1 ELSE COALESCE((SELECT MAX({}) \
+         FROM quota_amounts a WHERE a.quota = q.id AND a.limit_amount IS NOT NULL), -1) END AS key \
+         FROM quotas q WHERE q.partner = $1 AND q.purpose = 'key') \
+         SELECT {COLUMNS}, {}, x.key AS key FROM quotas JOIN x ON x.ranked = quotas.id WHERE TRUE",
+        ledger::part_of_limit(used, "a.limit_amount"),
+        ledger::QUOTA_AMOUNTS
+    );
+    let mut values = vec![
+        tenant.partner().as_str().into(),
+        Period::Day.start(now_ms).into(),
+        Period::Month.start(now_ms).into(),
+    ];
+    keyset.complete(
+        &mut sql,
+        &mut values,
+        ("x.key", "quotas.id"),
+        Order::Descending,
+    );
+    let rows: Vec<RankedRow> = connection.fetch_all(statement(sql, values)).await?;
+    rows.into_iter()
+        .map(|row| Ok((parse(row.quota)?, row.key)))
+        .collect()
 }
 
 /// Keeps the time of the first revocation. `false` when there is no such quota.

@@ -6,6 +6,7 @@ mod keys;
 mod partner_usage;
 mod partners;
 mod quota_keys;
+mod quota_order;
 mod quotas;
 mod settings;
 mod shares;

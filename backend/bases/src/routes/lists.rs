@@ -73,7 +73,7 @@ impl From<DocumentSort> for SortKey {
     }
 }
 
-/// The key that folders and knowledge bases are sorted by.
+/// The key that folders are sorted by.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ListSort {
@@ -92,6 +92,32 @@ impl From<ListSort> for SortKey {
             ListSort::Name => Self::Name,
             ListSort::Price => Self::Price,
             ListSort::Size => Self::Size,
+        }
+    }
+}
+
+/// The key that knowledge bases are sorted by.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BaseSort {
+    /// Name in lower case, by code points.
+    #[default]
+    Name,
+    /// Cost, as `price_basis` says.
+    Price,
+    /// `size_bytes`.
+    Size,
+    /// The used and reserved part of the budget's limit of which most is used or reserved; bases without limits come last.
+    Limit,
+}
+
+impl From<BaseSort> for SortKey {
+    fn from(sort: BaseSort) -> Self {
+        match sort {
+            BaseSort::Name => Self::Name,
+            BaseSort::Price => Self::Price,
+            BaseSort::Size => Self::Size,
+            BaseSort::Limit => Self::Limit,
         }
     }
 }
@@ -139,7 +165,7 @@ pub(super) struct FolderQuery {
 pub(super) struct KnowledgeBaseQuery {
     /// The key that the knowledge bases are sorted by; `name` by default.
     #[param(inline)]
-    sort: Option<ListSort>,
+    sort: Option<BaseSort>,
     /// The direction: `asc` by default for `name`, `desc` for numbers. Equal keys are sorted by ascending id.
     #[param(inline)]
     order: Option<ListOrder>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, ledger::part_of_limit};
 use colloquy_store::{Dialect, Executor, Keyset, Order, StoreError, placeholders, statement};
 
 use super::{
@@ -20,6 +20,22 @@ use crate::{
 /// The cost of the base `b` by its ledger, in units of 1e-8 dollars.
 const LEDGER_COST: &str =
     "COALESCE((SELECT a.used FROM quota_amounts a WHERE a.quota = b.id AND a.measure = 'cost'), 0)";
+
+/// Returns the part of a limit of the base `b` that is used or reserved, in millionths, of the limit of which most is; -1 without limits.
+fn tightest_limit(dialect: Dialect) -> String {
+    let greatest = match dialect {
+        Dialect::Sqlite => "MAX",
+        Dialect::Postgres => "GREATEST",
+    };
+    format!(
+        "{greatest}(COALESCE((SELECT MAX({}) FROM quota_amounts a WHERE a.quota = b.id AND a.limit_amount IS NOT NULL), -1), \
+         CASE WHEN b.character_limit IS NULL THEN -1 ELSE (SELECT {} FROM knowledge_documents d \
+         WHERE d.base_id = b.id AND d.deletion_requested_at IS NULL AND d.folder_id NOT IN \
+         (SELECT f.id FROM knowledge_folders f WHERE f.base_id = b.id AND f.deletion_requested_at IS NOT NULL)) END)",
+        part_of_limit("a.used + a.reserved", "a.limit_amount"),
+        part_of_limit("COALESCE(SUM(d.text_characters), 0)", "b.character_limit"),
+    )
+}
 
 /// The bases that a list has.
 #[derive(Debug)]
@@ -53,10 +69,15 @@ pub(crate) async fn base_keys(
     order: Order,
     keyset: &Keyset,
 ) -> Result<Vec<KeyedId>, StoreError> {
-    let key = match sort {
+    let limit;
+    let key: &str = match sort {
         SortKey::Price => LEDGER_COST,
         SortKey::Size => {
             "COALESCE((SELECT CAST(SUM(d.size_bytes) AS BIGINT) FROM knowledge_documents d WHERE d.base_id = b.id), 0)"
+        }
+        SortKey::Limit => {
+            limit = tightest_limit(db.dialect());
+            &limit
         }
         _ => "b.sort_name",
     };

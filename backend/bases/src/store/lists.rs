@@ -307,7 +307,8 @@ impl DocumentFilter {
 /// The SQL of what documents are sorted by.
 fn document_key(sort: SortKey) -> &'static str {
     match sort {
-        SortKey::Name => "d.sort_name",
+        // Documents have no limits.
+        SortKey::Name | SortKey::Limit => "d.sort_name",
         SortKey::Price => PRICE.as_str(),
         SortKey::Size => "d.size_bytes",
         SortKey::Tokens => "d.tokens",

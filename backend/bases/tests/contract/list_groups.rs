@@ -172,6 +172,78 @@ on_each_database!(
     }
 );
 
+on_each_database!(
+    bases_that_are_closest_to_their_limits_come_first,
+    |database| {
+        let app = start(&database).await;
+        let key = furnished(&app).await.key;
+        for name in ["tokens", "characters", "full", "zero"] {
+            let form = fields(&[("name", name)]);
+            let made = post(&app, &key, "/api/knowledgebases/acme", form).await;
+            made.expect(201);
+        }
+        let limit = |base: &str, measure: &str, limit: u64, used: u64, reserved: u64| {
+            format!(
+                "INSERT INTO quota_amounts (quota, measure, limit_amount, used, reserved) SELECT id, '{measure}', {limit}, {used}, {reserved} \
+             FROM knowledge_bases WHERE name = '{base}' \
+             ON CONFLICT (quota, measure) DO UPDATE SET limit_amount = excluded.limit_amount, used = excluded.used, reserved = excluded.reserved"
+            )
+        };
+        for sql in [
+            limit("tokens", "tokens", 1_000, 200, 50),
+            limit("tokens", "cost", 1_000_000_000_000_000, 1, 0),
+            limit("full", "cost", 1, 1_000_000_000_000_000, 0),
+            limit("zero", "tokens", 0, 0, 0),
+            "UPDATE knowledge_bases SET character_limit = 100 WHERE name = 'characters'".to_owned(),
+        ] {
+            run(&app, &sql).await;
+        }
+        let names = async || {
+            let listed = pages(
+                &app,
+                &key,
+                "/api/kb-list/acme?sort=limit&limit=2",
+                "knowledge_bases",
+            )
+            .await;
+            let mut names: Vec<String> = listed
+                .iter()
+                .map(|it| it["name"].as_str().unwrap().to_owned())
+                .collect();
+            // Nothing can be used of either.
+            names[..2].sort_unstable();
+            names
+        };
+        assert_eq!(
+            names().await,
+            ["full", "zero", "tokens", "characters", "manual"]
+        );
+        // Texts of the base count, unless they are being deleted.
+        let folder = fields(&[("name", "texts")]);
+        post(&app, &key, "/api/folders/acme/characters", folder)
+            .await
+            .expect(201);
+        let document = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, content_type, model_tier, auto_rewrite, \
+                    use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at, text_characters) \
+                    SELECT 'd', b.id, f.id, 'text', 'file', 'auto', 'standard', FALSE, FALSE, 'none', 'none', 'none', 0, 1, 1, 30 \
+                    FROM knowledge_bases b JOIN knowledge_folders f ON f.base_id = b.id WHERE b.name = 'characters'";
+        run(&app, document).await;
+        assert_eq!(
+            names().await,
+            ["full", "zero", "characters", "tokens", "manual"]
+        );
+        run(
+            &app,
+            "UPDATE knowledge_documents SET deletion_requested_at = 1",
+        )
+        .await;
+        assert_eq!(
+            names().await,
+            ["full", "zero", "tokens", "characters", "manual"]
+        );
+    }
+);
+
 /// The groups of states that lists count.
 const GROUPS: [(&str, &str); 3] = [
     ("active", "digitizing,rewriting,embedding"),

@@ -8,6 +8,7 @@
 
 mod bounds;
 mod deletion;
+mod details;
 mod earlier;
 mod elsewhere;
 mod lists;
@@ -204,6 +205,7 @@ fn outcome() -> Outcome {
         error: None,
         call_time: Duration::from_millis(61_400),
         server_time: Duration::from_millis(63_600),
+        visitor: serde_json::Map::new(),
         transcript: vec![
             line(Originator::Bot, "Welcome aboard.", 200),
             line(Originator::User, "Where \"do\" we go?", 2_000),

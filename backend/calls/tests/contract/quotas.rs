@@ -39,6 +39,7 @@ fn ended(call_time: Duration, error: Option<&'static str>) -> Outcome {
         error: error.map(Into::into),
         call_time,
         server_time: call_time,
+        visitor: serde_json::Map::new(),
         transcript: Vec::new(),
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn completed() -> Outcome {
         error: None,
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
+        visitor: serde_json::Map::new(),
         transcript: Vec::new(),
     }
 }

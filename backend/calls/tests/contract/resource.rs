@@ -13,7 +13,7 @@ on_each_database!(
             (&acme, "0190d3f4-0000-7000-8000-000000000000"),
             (&acme, "x"),
         ] {
-            for rest in ["", "/transcript"] {
+            for rest in ["", "/transcript", "/lines", "/quality", "/visitor"] {
                 let path = format!("/v2/calls/{id}{rest}");
                 let unknown = app.get(&partner.key, &path).await.expect(404);
                 assert_eq!(unknown["error"]["code"], "CALL_NOT_FOUND");

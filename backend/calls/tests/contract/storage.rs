@@ -33,6 +33,7 @@ pub(super) fn outcome(error: Option<&'static str>) -> Outcome {
         error: error.map(Into::into),
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
+        visitor: serde_json::Map::new(),
         transcript: vec![TranscriptLine {
             text: "Hello, Zoë!".to_owned(),
             originator: Originator::User,

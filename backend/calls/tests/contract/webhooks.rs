@@ -45,6 +45,7 @@ async fn ended_call(
         error: error.map(Into::into),
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
+        visitor: serde_json::Map::new(),
         transcript: Vec::new(),
     };
     calls::finish(&app.state, id, outcome).await.unwrap();
@@ -463,6 +464,7 @@ on_each_database!(
             error: None,
             call_time: Duration::from_secs(5),
             server_time: Duration::from_secs(6),
+            visitor: serde_json::Map::new(),
             transcript: Vec::new(),
         };
         calls::finish(&app.state, id, outcome).await.unwrap();

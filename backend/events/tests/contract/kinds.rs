@@ -10,12 +10,13 @@ use super::*;
 type Told = (&'static str, &'static str, bool);
 
 /// The kinds of events.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "analysis",
     "base",
     "budget",
     "call",
     "call_lines",
+    "call_quality",
     "character",
     "completion",
     "delivery",
@@ -193,7 +194,15 @@ const OF_JOBS: &[(&str, &[Told])] = &[
         "UPDATE call_lines SET text = 'Welcome aboard.'",
         &[("call_lines", "c1", false)],
     ),
-    ("UPDATE calls SET node_id = NULL", &[]),
+    (
+        "INSERT INTO call_quality (call_id, points) VALUES ('c1', '[]')",
+        &[("call_quality", "c1", false)],
+    ),
+    (
+        "UPDATE call_quality SET points = '[1]'",
+        &[("call_quality", "c1", false)],
+    ),
+    ("UPDATE calls SET node_id = NULL, cost = 1", &[]),
     ("DELETE FROM calls", &[("call", "c1", true)]),
     (
         "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, round_attempts, created_at, updated_at) \

@@ -96,6 +96,12 @@ impl Visitor {
         Some(profile)
     }
 
+    /// Returns the fields that are known, with their values.
+    pub(super) fn facts(&self) -> Map<String, Value> {
+        let profile = self.profile.as_ref();
+        profile.map(UserProfile::facts).unwrap_or_default()
+    }
+
     /// What is known now, `None` where that failed, and gives what is new of it as JSON objects that fit into frames.
     pub(super) fn found(&mut self, profile: Option<UserProfile>) -> Vec<String> {
         self.is_asked = false;

@@ -270,6 +270,7 @@ impl Engine {
             frames_recovered: self.decoder.recovered,
             frames_sent: self.frames_sent,
             jitter_delay_ms: self.jitter.delay().as_millis() as u32,
+            jitter_ms: self.jitter.spread().map(|spread| spread.as_millis() as u32),
         }
     }
 

@@ -134,8 +134,13 @@ impl JitterBuffer {
 
     /// How long a missing packet is waited for: what all but the slowest few of the recent packets needed more than
     /// the fastest one.
+    /// The variation of the arrival times of the recent packets; `None` until enough came.
+    pub(crate) fn spread(&self) -> Option<Duration> {
+        self.transits.spread()
+    }
+
     pub(crate) fn delay(&self) -> Duration {
-        self.transits.spread().map_or(DELAY_UNMEASURED, |spread| {
+        self.spread().map_or(DELAY_UNMEASURED, |spread| {
             spread.clamp(DELAY_MIN, DELAY_MAX)
         })
     }

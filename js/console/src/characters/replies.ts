@@ -7,13 +7,13 @@ import { type ReplyEvent, type Style, type Turn, messagesOf } from "./conversati
 import type { Content } from "./draft";
 import { given } from "./problems";
 
-export type Conversation = { content: Content; values: Record<string, string>; turns: readonly Turn[]; style: Style };
+export type Conversation = { content: Content; values: Record<string, string>; turns: readonly Turn[]; style: Style; model: string };
 
 /** Has a draft reply, and passes the events on until the last one. Throws if the reply does not begin, or breaks off. */
-export async function reply(partner: string, { content, values, turns, style }: Conversation, signal: AbortSignal, onEvent: (event: ReplyEvent) => void): Promise<void> {
+export async function reply(partner: string, { content, values, turns, style, model }: Conversation, signal: AbortSignal, onEvent: (event: ReplyEvent) => void): Promise<void> {
   // What a version has besides its content is no part of a character.
   const { personality, parameters } = content;
-  const body = { character: { personality, parameters }, character_params: given(values), messages: messagesOf(turns), style };
+  const body = { character: { personality, parameters }, character_params: given(values), messages: messagesOf(turns), style, ...(model !== "" && { model }) };
   const params = { path: { partner } };
   const asked = api.POST("/api/character_drafts/{partner}/replies", { headers: FOREGROUND, signal, params, body, parseAs: "stream" });
   const answer = await received(asked as Promise<Answer<ReadableStream<Uint8Array>>>);

@@ -24,12 +24,17 @@ export type Measure = keyof Measures;
 const MEASURES: readonly Measure[] = ["characters", "tokens", "dollars"];
 
 /** Returns the limit that is used up first; null without limits. */
-export function tightest(budget: Measures): { measure: Measure; bar: Bar } | null {
-  const bars = MEASURES.map((measure) => ({ measure, bar: barOf(budget[measure]) }));
-  const limited = bars.filter((entry): entry is { measure: Measure; bar: Bar } => entry.bar !== null);
+export function tightestOf<Name extends string>(standings: readonly (readonly [Name, Standing])[]): { measure: Name; bar: Bar } | null {
+  const limited = standings.flatMap(([measure, standing]) => {
+    const bar = barOf(standing);
+    return bar ? [{ measure, bar }] : [];
+  });
   const fraction = ({ bar }: { bar: Bar }) => (bar.isFull ? 2 : bar.used + bar.reserved);
   return limited.sort((a, b) => fraction(b) - fraction(a))[0] ?? null;
 }
+
+/** Returns the limit of a budget that is used up first; null without limits. */
+export const tightest = (budget: Measures) => tightestOf(MEASURES.map((measure) => [measure, budget[measure]] as const));
 
 /** What the fields of a form have. An empty text is no limit. */
 export type LimitTexts = Record<LimitName, string>;

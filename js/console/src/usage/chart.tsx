@@ -1,15 +1,12 @@
 // Usage by day as stacked bars. The table below the chart has the same figures.
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
-import { theme } from "../ui/theme";
+import { type Colours, PLOT_FONT, PLOT_HEIGHT, usePlot } from "../ui/plot";
 import { type Measure, MEASURE_NAMES, formatAmount, formatShort } from "./measures";
 import { type Chart, stacked } from "./series";
 
-const HEIGHT = 240;
-const FONT = "12px system-ui, sans-serif";
 /** Least width of a day, in pixels, whose bars have gaps. */
 const MIN_GAP_PX = 6;
 /** Width of the labels of the vertical axis. */
@@ -20,23 +17,14 @@ const STEPS = [1, 2, 7, 14, 28, 56, 91];
 const shortDay = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
 const longDay = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeZone: "UTC" });
 
-type Colours = { text: string; line: string; ground: string; series: string[] };
-
-/** Reads the colours of the theme from the elements that have them. */
-function coloursOf(root: HTMLElement): Colours {
-  const { color, borderTopColor, backgroundColor } = getComputedStyle(root);
-  const series = [...root.querySelectorAll(".swatch")].map((swatch) => getComputedStyle(swatch).backgroundColor);
-  return { text: color, line: borderTopColor, ground: backgroundColor, series };
-}
-
 function options(chart: Chart, measure: Measure, colours: Colours, width: number, onPoint: (place: number | null) => void): uPlot.Options {
   const { days, series } = chart;
-  const axis = { stroke: colours.text, font: FONT, ticks: { show: false } };
+  const axis = { stroke: colours.text, font: PLOT_FONT, ticks: { show: false } };
   const bars = uPlot.paths.bars?.({ size: [0.8, 48] });
   const gap = (width - AXIS_PX) / days.length < MIN_GAP_PX ? 0 : 1;
   return {
     width,
-    height: HEIGHT,
+    height: PLOT_HEIGHT,
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: {
@@ -90,31 +78,16 @@ function Caption({ of: { days, series }, at, measure }: { of: Chart; at: number 
 }
 
 export function UsageChart({ of: chart, measure }: { of: Chart; measure: Measure }) {
-  const root = useRef<HTMLDivElement>(null);
-  const area = useRef<HTMLDivElement>(null);
   const at = useSignal<number | null>(null);
   const { days, series } = chart;
-  useEffect(() => {
-    const [outer, inner] = [root.current, area.current];
-    if (!outer || !inner) return;
-    let plot: uPlot | null = null;
-    const draw = () => {
-      plot?.destroy();
-      const data: uPlot.AlignedData = [days.map((_, place) => place), ...stacked(series).reverse()];
-      plot = new uPlot(options(chart, measure, coloursOf(outer), inner.clientWidth, (place) => (at.value = place)), data, inner);
-    };
-    draw();
-    const resized = new ResizeObserver(() => plot?.setSize({ width: inner.clientWidth, height: HEIGHT }));
-    resized.observe(inner);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", draw);
-    return () => {
-      resized.disconnect();
-      dark.removeEventListener("change", draw);
-      plot?.destroy();
-      at.value = null;
-    };
-  }, [JSON.stringify(chart), measure, theme.value]);
+  const { root, area } = usePlot(
+    (colours, width) => ({
+      options: options(chart, measure, colours, width, (place) => (at.value = place)),
+      data: [days.map((_, place) => place), ...stacked(series).reverse()],
+    }),
+    [JSON.stringify(chart), measure],
+    () => (at.value = null),
+  );
   return (
     <div ref={root} class="usage-chart">
       <div ref={area} class="plot" role="img" aria-label={`Chart: ${MEASURE_NAMES[measure]} by day. The table below has the figures.`} />

@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { CALLS, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
 import { readFilter } from "../calls/filter";
+import { Cost } from "../knowledge/figures";
 import { ask } from "../problem";
 import { query } from "../router";
 import { Back } from "../ui/back";
@@ -19,6 +20,8 @@ import { notify } from "../ui/toasts";
 import { Values } from "../ui/value";
 import { CallLines } from "./call-lines";
 import { CallCharacter, CallStateLabel, characterName } from "./call-names";
+import { CallQuality } from "./call-quality";
+import { CallVisitor } from "./call-visitor";
 import { DeliveryDetails, readDeliveries } from "./delivery";
 
 type CallView = Schemas["CallView"];
@@ -61,10 +64,22 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
       <dd>
         <Time at={of.created_at} />
       </dd>
-      <dt>{isOver(of.state) ? "Ended" : "Last change"}</dt>
-      <dd>
-        <Time at={of.updated_at} />
-      </dd>
+      {of.joined_at && (
+        <>
+          <dt>Joined</dt>
+          <dd>
+            <Time at={of.joined_at} />
+          </dd>
+        </>
+      )}
+      {of.ended_at && (
+        <>
+          <dt>Ended</dt>
+          <dd>
+            <Time at={of.ended_at} />
+          </dd>
+        </>
+      )}
       {typeof seconds === "number" && (
         <>
           <dt>Duration</dt>
@@ -75,6 +90,14 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
         <>
           <dt>Server time</dt>
           <dd>{formatDuration(serverSeconds)}</dd>
+        </>
+      )}
+      {of.cost && (
+        <>
+          <dt>Cost</dt>
+          <dd>
+            <Cost usd={of.cost.dollars} isLowerBound={of.cost.is_lower_bound} />
+          </dd>
         </>
       )}
       <dt>Id</dt>
@@ -161,6 +184,18 @@ export function Call({ partner, id }: Props) {
                 <CallLines partner={partner} id={id} character={characterName(data.character, partner)} isOver={isOver(state)} />
               ) : (
                 <p class="none">{NO_LINES[state]}</p>
+              )}
+              {state === "completed" && (
+                <>
+                  <h2>What the visitor told</h2>
+                  <CallVisitor partner={partner} id={id} />
+                </>
+              )}
+              {state !== "starting" && (
+                <>
+                  <h2>Quality of the connection</h2>
+                  <CallQuality partner={partner} id={id} isOver={isOver(state)} />
+                </>
               )}
               {metadata && Object.keys(metadata).length > 0 && (
                 <>

@@ -4,11 +4,15 @@ import { type Schemas, api, may, sessions } from "../api";
 import { Problem, problemOf } from "../problem";
 import { formatBytes, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { lazy } from "../ui/lazy";
 import { type Call, useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { CallsInState, FailedDeliveries } from "./overview-calls";
 import { UnfinishedKnowledge } from "./overview-knowledge";
+
+const Spend = lazy(async () => (await import("./overview-spend")).Spend);
+const SpendOfAll = lazy(async () => (await import("./overview-spend")).SpendOfAll);
 
 type Report = Schemas["DeepReport"];
 type Health = { report: Report; at: string };
@@ -124,12 +128,13 @@ function HealthSection() {
 
 /** The sections of a partner, as far as the scopes of the session allow. */
 function PartnerSections({ partner }: { partner: string }) {
-  if (!may("calls") && !may("knowledge") && !may("webhooks")) return <p>Choose a view in the menu.</p>;
+  if (!may("calls") && !may("knowledge") && !may("webhooks") && !may("keys")) return <p>Choose a view in the menu.</p>;
   return (
     <>
       {may("calls") && <CallsInState partner={partner} title="Calls in progress" state="ongoing" none="Nobody is calling." />}
       {may("calls") && <CallsInState partner={partner} title="Calls that failed" state="error" none="None." />}
       {may("webhooks") && <FailedDeliveries partner={partner} />}
+      {(may("keys") || may("knowledge")) && <Spend partner={partner} />}
       {may("knowledge") && <UnfinishedKnowledge partner={partner} />}
     </>
   );
@@ -139,6 +144,7 @@ export function Overview({ partner }: { partner: string }) {
   return (
     <>
       {partner !== "" && <PartnerSections partner={partner} />}
+      {sessions.current.value?.isAdmin === true && <SpendOfAll />}
       {sessions.current.value?.isAdmin === true && <HealthSection />}
     </>
   );

@@ -11,6 +11,7 @@ import { copy } from "../ui/clipboard";
 import { Icon } from "../ui/icon";
 import { notify, notifyFailure } from "../ui/toasts";
 import { TurnDetails } from "./playground-details";
+import { ModelChoice } from "./playground-model";
 
 type Bot = Extract<Turn, { role: "assistant" }>;
 
@@ -42,7 +43,7 @@ function Said({ of, name }: { of: Turn; name: string }) {
 }
 
 /** Sends turns, one at a time. */
-function useConversation(partner: string, content: Content, values: Record<string, string>, style: Signal<Style>) {
+function useConversation(partner: string, content: Content, values: Record<string, string>, style: Signal<Style>, model: Signal<string>) {
   const turns = useSignal<Turn[]>([]);
   const running = useRef<AbortController | null>(null);
   const isRunning = useSignal(false);
@@ -60,7 +61,7 @@ function useConversation(partner: string, content: Content, values: Record<strin
     const before: Turn[] = [...greeting, ...turns.peek(), { role: "user", text }];
     turns.value = [...before, { role: "assistant", text: "", state: "running" }];
     try {
-      await reply(partner, { content, values, turns: before, style: style.peek() }, own.signal, (event) => !own.signal.aborted && change((turn) => withEvent(turn, event)));
+      await reply(partner, { content, values, turns: before, style: style.peek(), model: model.peek() }, own.signal, (event) => !own.signal.aborted && change((turn) => withEvent(turn, event)));
     } catch (error) {
       if (!own.signal.aborted) change((turn) => ({ ...turn, state: "failed", failure: toProblem(error).message }));
     }
@@ -90,10 +91,11 @@ type PlaygroundProps = {
 
 export function Playground({ partner, name, content, values, greeting }: PlaygroundProps) {
   const style = useSignal<Style>("spoken");
+  const model = useSignal("");
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  const { turns, isRunning, send, stop, clear } = useConversation(partner, content, values, style);
+  const { turns, isRunning, send, stop, clear } = useConversation(partner, content, values, style, model);
   const opening = style.value === "spoken" ? greeting : "";
   const shown: Turn[] = turns.value.length === 0 && opening !== "" ? [{ role: "assistant", text: opening, state: "done" }] : turns.value;
   useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [turns.value]);
@@ -149,6 +151,7 @@ export function Playground({ partner, name, content, values, greeting }: Playgro
               <option value="written">as in text</option>
             </select>
           </label>
+          <ModelChoice partner={partner} model={model} />
           {shown.length > 0 && (
             <button type="button" onClick={() => void copyAll()}>
               <Icon name="copy" /> Copy

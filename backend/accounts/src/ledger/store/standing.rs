@@ -47,6 +47,14 @@ pub(crate) const QUOTA_AMOUNTS: &str = "(SELECT '[' || string_agg('[\"' || measu
      || COALESCE(CAST(limit_amount AS TEXT), 'null') || ',' || CAST(used AS TEXT) || ',' || CAST(reserved AS TEXT) || ']', ',') \
      || ']' FROM quota_amounts WHERE quota_amounts.quota = quotas.id) AS amounts";
 
+/// Returns the SQL of the part of a limit that is used, in millionths: a million for all of it and more. The limit is not null.
+#[must_use]
+pub fn part_of_limit(used: &str, limit: &str) -> String {
+    format!(
+        "CASE WHEN {used} >= {limit} THEN 1000000 ELSE CAST(1000000.0 * ({used}) / {limit} AS BIGINT) END"
+    )
+}
+
 /// An amount of a quota.
 #[derive(sqlx::FromRow)]
 pub(super) struct AmountRow {

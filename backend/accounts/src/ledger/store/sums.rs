@@ -135,6 +135,10 @@ impl UsageScope {
                 vec![tenant.partner().as_str().into()],
                 "quota IN (SELECT id FROM quotas WHERE partner = $1 AND purpose = 'key')",
             ),
+            Self::All => (
+                vec!["key".into()],
+                "quota IN (SELECT id FROM quotas WHERE purpose = $1)",
+            ),
         }
     }
 }

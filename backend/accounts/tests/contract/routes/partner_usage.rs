@@ -71,6 +71,16 @@ on_each_database!(usage_of_a_partner_is_summed_over_its_quotas, |database| {
     assert_eq!(by_day["total"]["requests"], 3);
     assert_eq!(by_day["total"]["dollars"], "0.00003702");
 
+    // An administrator reads that of all partners.
+    let all = "/api/usage?group_by=day";
+    let everything = app.get(ADMIN_KEY, all).await.expect(200);
+    assert_eq!(everything["total"]["requests"], 4);
+    assert_eq!(everything["rows"][0]["requests"], 3);
+    assert_eq!(everything["total"]["dollars"], "0.00004936");
+    app.get(&acme.key, all).await.expect(403);
+    let refused = app.get(ADMIN_KEY, "/api/usage?group_by=colour").await;
+    assert_eq!(refused.expect(400)["field"], "group_by");
+
     let pick = |report: &Value, fields: [&str; 4]| -> Vec<Value> {
         let rows = report["rows"].as_array().unwrap().iter();
         rows.map(|row| json!(fields.map(|field| row.get(field))))

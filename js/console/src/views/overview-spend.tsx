@@ -1,0 +1,190 @@
+// What today costs, and the limits that are nearly used up.
+
+import { BASE, KNOWLEDGE, QUOTA, QUOTAS, USAGE, address } from "../addresses";
+import { type Schemas, api, may } from "../api";
+import { tightest, tightestOf } from "../knowledge/budget";
+import { BudgetBar, CompactBudget } from "../knowledge/budget-bar";
+import { ask } from "../problem";
+import { type Quota, LIMIT_NAMES, limitedOf, nameOf, standingOf } from "../quotas/quota";
+import { Link } from "../router";
+import { MEASURE_NAMES, formatAmount } from "../usage/measures";
+import { isLowerBound, todayUtc } from "../usage/today";
+import { Explained } from "../ui/explained";
+import { formatPercent, formatUsd } from "../ui/format";
+import { Reload } from "../ui/reload";
+import { useResource } from "../ui/resource";
+import { Shown, Table } from "../ui/states";
+
+/** How many limits are shown of each kind. */
+const SHOWN = 5;
+
+const UNPRICED = "Lower bound: something was used that cost nothing, and the settings of the server may lack its price";
+
+/** What was used today of the quotas of a partner, or of all partners. */
+function Today({ partner }: { partner?: string }) {
+  const usage = useResource(
+    async (call) => {
+      const day = todayUtc();
+      const query = { from: day, to: day, group_by: "model" };
+      const report = await (partner === undefined
+        ? ask(api.GET("/api/usage", { ...call, params: { query } }))
+        : ask(api.GET("/api/usage/{partner}", { ...call, params: { path: { partner }, query } })));
+      // A text is the CSV file, which was not asked for.
+      return report as Schemas["UsageReport"];
+    },
+    [partner],
+  );
+  return (
+    <>
+      <div class="actions">
+        <Reload of={usage} />
+      </div>
+      <Shown of={usage}>
+        {(report) => {
+          const { total } = report;
+          const dollars = formatUsd(total.dollars);
+          return (
+            <dl>
+              <dt>{MEASURE_NAMES.dollars}</dt>
+              <dd>{isLowerBound(report) ? <Explained as={UNPRICED}>≥ {dollars}</Explained> : dollars}</dd>
+              {(["requests", "tokens", "seconds", "characters"] as const).map((measure) => [
+                <dt key={`${measure} name`}>{MEASURE_NAMES[measure]}</dt>,
+                <dd key={measure}>{formatAmount(measure, total[measure])}</dd>,
+              ])}
+            </dl>
+          );
+        }}
+      </Shown>
+      {partner !== undefined && <Link to={address(USAGE, { partner })}>Usage of other days</Link>}
+    </>
+  );
+}
+
+/** The limit of a quota that is used up first, in a line. */
+function CompactQuota({ of }: { of: Quota }) {
+  const found = tightestOf(limitedOf(of).map((measure) => [measure, standingOf(of, measure)] as const));
+  if (!found) return null;
+  const { measure, bar } = found;
+  return (
+    <div class="compact-budget">
+      <BudgetBar of={bar} />
+      <span>
+        {formatPercent(bar.used + bar.reserved)} of {LIMIT_NAMES[measure].toLowerCase().replace("us dollars", "dollars")}
+      </span>
+    </div>
+  );
+}
+
+function ClosestQuotas({ partner }: { partner: string }) {
+  const quotas = useResource(
+    (call) => ask(api.GET("/api/quotas/{partner}", { ...call, params: { path: { partner }, query: { sort: "limit", limit: SHOWN } } })),
+    [partner],
+  );
+  return (
+    <Shown of={quotas}>
+      {(found) => {
+        const limited = found.filter((quota) => limitedOf(quota).length > 0 && !quota.revoked_at);
+        return limited.length === 0 ? (
+          <p class="none">No quota has limits.</p>
+        ) : (
+          <Table label="Quotas closest to their limits">
+            <thead>
+              <tr>
+                <th scope="col">Quota</th>
+                <th scope="col">Used of the limit that is used up first</th>
+              </tr>
+            </thead>
+            <tbody>
+              {limited.map((quota) => (
+                <tr key={quota.id}>
+                  <th scope="row" class="name" dir="auto">
+                    <Link to={address(QUOTA, { partner, id: quota.id })}>{nameOf(quota)}</Link>
+                  </th>
+                  <td>
+                    <CompactQuota of={quota} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </Table>
+        );
+      }}
+    </Shown>
+  );
+}
+
+function ClosestBases({ partner }: { partner: string }) {
+  const bases = useResource(
+    (call) => ask(api.GET("/api/kb-list/{partner}", { ...call, params: { path: { partner }, query: { sort: "limit", limit: SHOWN } } })),
+    [partner],
+    { partner, kinds: ["base", "budget", "document"] },
+  );
+  return (
+    <Shown of={bases}>
+      {({ knowledge_bases: found }) => {
+        const limited = found.filter(({ budget }) => tightest(budget) !== null);
+        return limited.length === 0 ? (
+          <p class="none">No knowledge base has a budget.</p>
+        ) : (
+          <Table label="Knowledge bases closest to their budgets">
+            <thead>
+              <tr>
+                <th scope="col">Knowledge base</th>
+                <th scope="col">Used of the limit that is used up first</th>
+              </tr>
+            </thead>
+            <tbody>
+              {limited.map(({ name, budget }) => (
+                <tr key={name}>
+                  <th scope="row" class="name" dir="auto">
+                    <Link to={address(BASE, { partner, name })}>{name}</Link>
+                  </th>
+                  <td>
+                    <CompactBudget of={budget} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </Table>
+        );
+      }}
+    </Shown>
+  );
+}
+
+/** What all partners spent today, for administrators. */
+export function SpendOfAll() {
+  return (
+    <section aria-labelledby="today-all">
+      <h2 id="today-all">Spent today by all partners (UTC)</h2>
+      <Today />
+    </section>
+  );
+}
+
+export function Spend({ partner }: { partner: string }) {
+  return (
+    <>
+      {may("keys") && (
+        <section aria-labelledby="today">
+          <h2 id="today">Spent today with quotas (UTC)</h2>
+          <Today partner={partner} />
+        </section>
+      )}
+      {may("keys") && (
+        <section aria-labelledby="closest-quotas">
+          <h2 id="closest-quotas">Quotas closest to their limits</h2>
+          <ClosestQuotas partner={partner} />
+          <Link to={address(QUOTAS, { partner })}>All quotas</Link>
+        </section>
+      )}
+      {may("knowledge") && (
+        <section aria-labelledby="closest-bases">
+          <h2 id="closest-bases">Knowledge bases closest to their budgets</h2>
+          <ClosestBases partner={partner} />
+          <Link to={address(KNOWLEDGE, { partner })}>All knowledge bases</Link>
+        </section>
+      )}
+    </>
+  );
+}
