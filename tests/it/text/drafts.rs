@@ -256,3 +256,74 @@ async fn drafts_that_cannot_reply_are_refused_before_the_stream() {
     let refused = post(&text.partner, question("scripted-chat")).await;
     assert_eq!(refused.expect(403)["code"], "model_not_allowed");
 }
+
+/// Asks a draft of a partner for a reply.
+async fn asked(text: &Text, partner: &str, key: &str) -> Response {
+    let path = format!("/api/character_drafts/{partner}/replies");
+    let request = text.app.request(Method::POST, &path);
+    let request = request.header("x-api-key", key);
+    let response = request.json(&question("scripted-chat")).send().await;
+    response.unwrap()
+}
+
+/// The replies that a partner gets before it is refused one.
+async fn replies_of(text: &Text, partner: &str, key: &str) -> Vec<Response> {
+    let mut replies = Vec::new();
+    loop {
+        let response = asked(text, partner, key).await;
+        if response.status() != 200 {
+            assert_eq!(response.status(), 429);
+            assert_eq!(response.headers()["retry-after"], "5");
+            let refused: Value = response.json().await.unwrap();
+            assert_eq!(refused["code"], "rate_limited", "{refused}");
+            return replies;
+        }
+        replies.push(response);
+    }
+}
+
+#[tokio::test]
+async fn a_partner_has_eight_replies_of_drafts_at_a_time() {
+    let text = Text::patient().await;
+    let held = text.upstream.hold(Api::Chat);
+    let mut replies = replies_of(&text, "acme", &text.partner).await;
+    assert_eq!(replies.len(), 8);
+    let other = text.app.partner("other").await.key;
+    assert_eq!(asked(&text, "other", &other).await.status(), 200);
+    // Whoever goes away makes room for another reply.
+    drop(replies.pop());
+    let is_taken = |status: &u16| *status == 200;
+    until("there is room again", is_taken, async || {
+        let response = asked(&text, "acme", &text.partner).await;
+        let status = response.status().as_u16();
+        if status == 200 {
+            replies.push(response);
+        }
+        status
+    })
+    .await;
+    assert_eq!(asked(&text, "acme", &text.partner).await.status(), 429);
+    drop(held);
+    for reply in replies {
+        let told = reply.text().await.unwrap();
+        assert!(told.contains("reply.done"), "{told}");
+    }
+    assert_eq!(asked(&text, "acme", &text.partner).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_node_makes_64_replies_of_drafts_at_a_time_and_keeps_some_for_others() {
+    let text = Text::patient().await;
+    let _held = text.upstream.hold(Api::Chat);
+    let mut counts = Vec::new();
+    let mut replies = Vec::new();
+    // A partner has no more than are left for all others.
+    for number in 0..12 {
+        let partner = format!("p{number}");
+        let key = text.app.partner(&partner).await.key;
+        let of_partner = replies_of(&text, &partner, &key).await;
+        counts.push(of_partner.len());
+        replies.extend(of_partner);
+    }
+    assert_eq!(counts, [8, 8, 8, 8, 8, 8, 8, 4, 2, 1, 1, 0]);
+}
