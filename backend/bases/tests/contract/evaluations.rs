@@ -164,7 +164,7 @@ on_each_database!(questions_are_bounded_and_count_as_texts, |database| {
     settled(&app, key).await;
     let used = async || {
         let listed = app.get(key, "/api/partners").await.expect(200);
-        assert_eq!(recount_texts(&app).await.unwrap(), 0);
+        assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
         listed[0]["storage"]["used_bytes"].as_u64().unwrap()
     };
     let before = used().await;
@@ -406,7 +406,7 @@ on_each_database!(evaluations_are_bounded, |database| {
     }
     assert_eq!(rows(&app, "knowledge_evaluations").await, 20);
     assert_eq!(rows(&app, "knowledge_evaluation_results").await, 20);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
     let page = app.get(key, &format!("{EVALUATIONS}?limit=15")).await;
     let page = page.expect(200);
     let ids = |page: &Value| -> Vec<String> {

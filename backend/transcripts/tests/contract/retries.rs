@@ -68,7 +68,7 @@ on_each_database!(what_was_heard_before_the_failure_is_kept, |database| {
     assert_eq!(rows(&app, "transcript_parts").await, 1);
     assert_eq!(rows(&app, "blobs").await, 1);
     assert!(counted(&app).await > before);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
 
     let limit = async |seconds: u64| {
         let change = json!({"limits": {"seconds": seconds}});
@@ -106,7 +106,7 @@ on_each_database!(what_was_heard_before_the_failure_is_kept, |database| {
     app.state.blobs.sweep().await.unwrap();
     assert_eq!(rows(&app, "blobs").await, 0);
     assert_eq!(rows(&app, "transcript_parts").await, 0);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
     counted(&app).await;
     let refused = app.post(&acme.key, &retry, json!({})).await.expect(409);
     let told = refused["error"].as_str().unwrap();
