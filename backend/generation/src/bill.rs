@@ -160,10 +160,7 @@ impl Bill {
 
     fn usage(&self, tally: &Tally) -> Amounts {
         let tokens = tally.usage.unwrap_or_else(|| self.estimate(tally));
-        Amounts::tokens(tokens.input, tokens.output)
-            .with(Measure::CachedTokens, tokens.cached)
-            .with(Measure::ReasoningTokens, tokens.reasoning)
-            .with(Measure::Cost, self.model.cost(tokens))
+        amounts(&self.model, tokens)
     }
 
     /// Estimates usage for a model that does not count, and for an answer that was cut short.
@@ -173,6 +170,14 @@ impl Bill {
         self.bounds
             .estimate(self.input_bytes, tally.text_bytes, reserved, &self.model)
     }
+}
+
+/// The tokens that a model used, with their price, as they are settled.
+pub(super) fn amounts(model: &Model, tokens: TokenUsage) -> Amounts {
+    Amounts::tokens(tokens.input, tokens.output)
+        .with(Measure::CachedTokens, tokens.cached)
+        .with(Measure::ReasoningTokens, tokens.reasoning)
+        .with(Measure::Cost, model.cost(tokens))
 }
 
 #[cfg(test)]

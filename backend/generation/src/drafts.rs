@@ -1,7 +1,8 @@
 //! `/api/character_drafts/{partner}/replies`: replies of a character that need not be saved, for whoever writes it.
 //!
 //! A reply is made as in a call: the same prompt, search and model. Unlike a call, its stream tells what was found, how long each stage took, and
-//! what it cost. Whoever asks has an API key and no quota, so usage is in the log and in the metrics, as that of speech is.
+//! what it cost. Whoever asks has an API key and no quota: usage is counted in a budget of the partner without limits, and stands in the log and the
+//! metrics, too. Its bound is reserved before the model is asked, so that a process that is killed leaves nothing uncounted.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
@@ -13,7 +14,10 @@ use axum::{
 };
 use bytes::Bytes;
 use colloquy_accounts::{
-    Accounts, PartnerTenant, Scope, ledger::Outcome, partners, quotas::NotAllowed,
+    Accounts, PartnerTenant, Scope,
+    ledger::{Outcome, Reservation, UsageContext, budget},
+    partners,
+    quotas::NotAllowed,
 };
 use colloquy_base::{clock::runtime_now, money::Usd, permits::Permit};
 use colloquy_characters::{CharacterInput, InvalidCharacter, parse_character_params};
@@ -31,6 +35,7 @@ use tokio::time::{Instant, sleep_until};
 use utoipa::ToSchema;
 
 use super::{
+    bill::{self, Bounds},
     dispatch::{self, Dispatch, Step},
     error::PrepareError,
     failure,
@@ -47,6 +52,8 @@ pub(super) const MOST_OF_PARTNER: usize = 8;
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The most turns of a conversation.
 const MAX_TURNS: usize = 200;
+/// The endpoint in records of usage.
+const ENDPOINT: &str = "character_drafts";
 /// Keeps a silent stream open.
 const PING: Bytes = Bytes::from_static(b": ping\n\n");
 
@@ -220,6 +227,7 @@ pub(crate) struct DraftTimes {
     responses(
         (status = 200, description = "The events; the schema is that of their data", content((DraftReplyEvent = "text/event-stream"))),
         (status = 400, description = "A field is wrong, the character cannot be used (`invalid_character`), a placeholder has no value, or there is no such model"),
+        (status = 404, description = "The partner was not found"),
         (status = 413, description = "The body is too large, or the documents of the character take more memory than the server has for one partner"),
         (status = 403, description = "The key lacks a scope, or the partner may not use the model (`model_not_allowed`)"),
         (status = 429, description = "Eight replies of drafts of the partner are in progress; retry after `Retry-After` seconds"),
@@ -244,11 +252,9 @@ pub(crate) async fn create_draft_reply(
         });
     };
     let model = model(&generation, body.model.as_deref())?;
-    if body.model.is_some() {
-        let partner = partners::read(&generation, tenant).await?;
-        if !partner.settings.allows_model(model.name()) {
-            return Err(NotAllowed::PartnerModel.into());
-        }
+    let partner = partners::read(&generation, tenant).await?;
+    if body.model.is_some() && !partner.settings.allows_model(model.name()) {
+        return Err(NotAllowed::PartnerModel.into());
     }
     let character = CharacterInput::parse(&body.character)?;
     if character
@@ -291,6 +297,18 @@ pub(crate) async fn create_draft_reply(
     if let Some(Extension(memory)) = &share {
         memory.grow(working_bytes(&models, input_bytes))?;
     }
+    let about = UsageContext {
+        endpoint: ENDPOINT,
+        model: models[0].name().to_owned(),
+        character: persona.reference.clone(),
+        request_id: arrival.id.clone(),
+    };
+    let now = generation.clock.now_ms();
+    let budget = budget::of_drafts(generation.store.db(), tenant, now).await?;
+    let most = Bounds::new(&request, 0).most(&models);
+    let ledger = &generation.ledger;
+    let mut reservation = ledger.reserve_of_budget(&budget, most, about).await?;
+    reservation.begin();
     let dispatch = Dispatch::new(
         &generation,
         tenant,
@@ -316,6 +334,7 @@ pub(crate) async fn create_draft_reply(
         usage: None,
         input_bytes,
         output_bytes: 0,
+        reservation: Some(reservation),
         _memory: share.map(|Extension(share)| share),
         _place: place,
     };
@@ -419,6 +438,8 @@ struct DraftReply {
     usage: Option<TokenUsage>,
     input_bytes: u64,
     output_bytes: u64,
+    /// What is reserved until usage is noted.
+    reservation: Option<Reservation>,
     /// The memory that the model's answer takes.
     _memory: Option<Share>,
     _place: Permit,
@@ -527,7 +548,7 @@ impl DraftReply {
     }
 
     /// Notes what was used: what the model told, else an estimate; nothing if it failed without a word.
-    fn note(&self, outcome: Outcome) -> TokenUsage {
+    fn note(&mut self, outcome: Outcome) -> TokenUsage {
         let is_unused = outcome == Outcome::Failed && self.output_bytes == 0;
         let usage = self.usage.unwrap_or_else(|| match is_unused {
             true => TokenUsage::default(),
@@ -537,6 +558,9 @@ impl DraftReply {
                 ..TokenUsage::default()
             },
         });
+        if let Some(reservation) = self.reservation.take() {
+            reservation.settle(bill::amounts(&self.model, usage), outcome);
+        }
         let model = || self.model.name().to_owned();
         let cost = self.model.cost(usage);
         metrics::counter!("colloquy_tokens_total", "model" => model(), "kind" => "input")

@@ -58,6 +58,7 @@ const START_PATIENCE_MS = 60_000;
 
 export class Backend {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));
+  #settings;
 
   /** Starts the program with these `COLLOQUY_*` settings besides the usual ones. */
   static async start(settings = {}) {
@@ -69,7 +70,7 @@ export class Backend {
     backend.tls = { certFile: path.join(folder, "tls/cert.pem"), keyFile: path.join(folder, "tls/key.pem") };
     backend.webhookSecret = `whsec_${randomBytes(24).toString("base64")}`;
     const adminKey = randomBytes(24).toString("hex");
-    backend.program = new Program(BINARY, ["serve"], {
+    backend.#settings = {
       COLLOQUY_HTTP_LISTEN: `127.0.0.1:${port}`,
       COLLOQUY_HTTP_LAME_DUCK_SECONDS: "0",
       COLLOQUY_HTTP_DRAIN_SECONDS: "1",
@@ -86,7 +87,8 @@ export class Backend {
       // It takes a second of a processor to say that it is there.
       COLLOQUY_KNOWLEDGE_YT_DLP: "/no/such/program",
       ...settings,
-    });
+    };
+    backend.#run();
     try {
       await backend.#answers().catch((error) => {
         throw new Error(`${error.message}: ${BINARY}\n${backend.program.tail()}`);
@@ -105,6 +107,16 @@ export class Backend {
       throw error;
     }
     return backend;
+  }
+
+  #run() {
+    this.program = new Program(BINARY, ["serve"], this.#settings);
+  }
+
+  /** Starts the program again, which has ended, with the same settings and data. */
+  async startAgain() {
+    this.#run();
+    await this.#answers();
   }
 
   /** Waits until the program answers, as long as it runs. */

@@ -1,11 +1,13 @@
-// A wire between a page and the backend that can be cut, carry nothing, or lead elsewhere. Media does not go over it.
+// A wire between a page and the backend that can be cut, carry nothing, carry things late, or lead elsewhere. Media does not go over it.
 
 import net from "node:net";
+import { Transform } from "node:stream";
 
 export class Wire {
   #sockets = new Set();
   #broken = false;
   #silent = false;
+  #delayMs = 0;
 
   #end;
 
@@ -25,7 +27,7 @@ export class Wire {
       const far = net.connect(Number(wire.#end.port), wire.#end.hostname);
       for (const [one, other] of [[near, far], [far, near]]) {
         wire.#sockets.add(one);
-        one.on("error", () => {}).on("close", () => other.destroy()).pipe(other);
+        one.on("error", () => {}).on("close", () => other.destroy()).pipe(wire.#late()).pipe(other);
       }
     });
     await new Promise((resolve) => wire.server.listen(0, "127.0.0.1", resolve));
@@ -59,6 +61,19 @@ export class Wire {
   /** From now on, who connects hears nothing. */
   silence() {
     this.#silent = true;
+  }
+
+  /** From now on, what comes over the wire arrives so much later, each way. */
+  delay(ms) {
+    this.#delayMs = ms;
+  }
+
+  #late() {
+    const transform = (bytes, _, passed) => {
+      if (this.#delayMs > 0) setTimeout(passed, this.#delayMs, null, bytes);
+      else passed(null, bytes);
+    };
+    return new Transform({ transform });
   }
 
   close() {

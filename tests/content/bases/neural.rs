@@ -17,11 +17,17 @@ async fn app() -> TestApp {
     builder.with_decoder().quick_worker().start().await
 }
 
-/// The questions share no word with the passages.
+/// Checks that share loaded models, of which none changes them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_finds_a_passage_in_other_words() {
+async fn what_means_the_same_is_close() {
     let app = app().await;
     let acme = furnished(&app).await;
+    a_question_finds_a_passage_in_other_words(&app, &acme).await;
+    vectors_of_what_means_the_same_are_close(&app, &acme).await;
+}
+
+/// The questions share no word with the passages.
+async fn a_question_finds_a_passage_in_other_words(app: &TestApp, acme: &TestPartner) {
     let key = acme.key.as_str();
     for (name, text) in [
         (
@@ -44,30 +50,27 @@ async fn a_question_finds_a_passage_in_other_words() {
             ("use_original_as_rewritten", "true"),
         ]);
         let form = form.part("file", file("text.txt", text));
-        post(&app, key, &format!("/api/documents/{BASE}"), form)
+        post(app, key, &format!("/api/documents/{BASE}"), form)
             .await
             .expect(201);
     }
-    let info = settled(&app, key).await;
+    let info = settled(app, key).await;
     assert_eq!(info["embedding_profile_name"], "all-minilm-l6-v2", "{info}");
     for (question, name) in [
         ("When can I see a doctor?", "Surgery"),
         ("My car is broken", "Garage"),
         ("I am hungry", "Kitchen"),
     ] {
-        assert_eq!(best(&app, key, question).await, name, "{question}");
+        assert_eq!(best(app, key, question).await, name, "{question}");
     }
-    let found = search(&app, key, "My car is broken").await;
+    let found = search(app, key, "My car is broken").await;
     assert!(found["timings"]["embedding_ms"].is_number(), "{found}");
     let share = &found["combined_results"][0]["shares"][0];
     assert_eq!(share["retriever"], "dense", "{found}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn vectors_of_what_means_the_same_are_close() {
-    let app = app().await;
-    let acme = app.partner("acme").await;
-    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+async fn vectors_of_what_means_the_same_are_close(app: &TestApp, acme: &TestPartner) {
+    let quota = app.quota(acme, json!({"kinds": ["text"]})).await;
     let ask = async |input: Value| {
         let body = json!({"model": "all-minilm-l6-v2", "input": input});
         let request = app.request(Method::POST, "/v3/embeddings");

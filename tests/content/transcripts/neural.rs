@@ -6,7 +6,7 @@ use colloquy_word_errors::{errors, words};
 use harness::sounds;
 
 use super::*;
-use harness::neural;
+use harness::{app::TestPartner, neural};
 
 /// Where Debian has them, with their words.
 const FOLDER: &str = "/usr/share/pocketsphinx/test/data/librivox";
@@ -37,15 +37,22 @@ fn novel() -> Vec<(Vec<i16>, String)> {
     lines.lines().map(read).collect()
 }
 
-/// A long recording is understood as well as the short ones that it is made of: no word is lost or doubled where it is cut.
+/// Checks that share loaded models, of which none changes them.
 #[tokio::test(flavor = "multi_thread")]
-async fn long_recordings_are_understood_as_short_ones_are() {
+async fn recordings_are_heard_by_the_models_of_the_server() {
     let app = hearing(neural::ears()).start().await;
     let acme = app.partner("acme").await;
+    long_recordings_are_understood_as_short_ones_are(&app, &acme).await;
+    terms_that_are_boosted_are_heard_as_they_are_written(&app, &acme).await;
+    nothing_is_heard_where_nobody_speaks(&app, &acme).await;
+}
+
+/// A long recording is understood as well as the short ones that it is made of: no word is lost or doubled where it is cut.
+async fn long_recordings_are_understood_as_short_ones_are(app: &TestApp, acme: &TestPartner) {
     let (mut wrong, mut said) = (0, 0);
     let mut long = Vec::new();
     for (number, (samples, text)) in novel().iter().enumerate() {
-        let read = transcribed(&app, &acme.key, audio("a.wav", wav(samples))).await;
+        let read = transcribed(app, &acme.key, audio("a.wav", wav(samples))).await;
         let (expected, heard) = (words(text), words(read["text"].as_str().unwrap()));
         wrong += errors(&expected, &heard);
         said += expected.len();
@@ -75,7 +82,7 @@ async fn long_recordings_are_understood_as_short_ones_are() {
     let seconds = sound.len() / RATE_HZ;
     let began = std::time::Instant::now();
     let file = converted(&wav(&sound), "long.mp3", &["-b:a", "64k"]);
-    let read = transcribed(&app, &acme.key, audio("long.mp3", file)).await;
+    let read = transcribed(app, &acme.key, audio("long.mp3", file)).await;
     let took = began.elapsed().as_secs_f64();
     let (expected, heard) = (words(&text), words(read["text"].as_str().unwrap()));
     println!("{}", read["text"]);
@@ -98,16 +105,13 @@ async fn long_recordings_are_understood_as_short_ones_are() {
             .abs_diff(seconds as u64)
             <= 1
     );
-    is_tidy(&app).await;
+    is_tidy(app).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_heard_where_nobody_speaks() {
-    let app = hearing(neural::ears()).start().await;
-    let acme = app.partner("acme").await;
+async fn nothing_is_heard_where_nobody_speaks(app: &TestApp, acme: &TestPartner) {
     let sound: Vec<i16> = sounds::without_speech().concat();
     let seconds = sound.len() as u64 / RATE_HZ as u64;
-    let read = transcribed(&app, &acme.key, audio("a.wav", wav(&sound))).await;
+    let read = transcribed(app, &acme.key, audio("a.wav", wav(&sound))).await;
     assert_eq!(
         (&read["status"], &read["text"]),
         (&json!("completed"), &json!("")),
@@ -116,14 +120,11 @@ async fn nothing_is_heard_where_nobody_speaks() {
     assert!(read["audio_duration"].as_u64().unwrap().abs_diff(seconds) <= 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn terms_that_are_boosted_are_heard_as_they_are_written() {
-    let app = hearing(neural::ears()).start().await;
-    let acme = app.partner("acme").await;
+async fn terms_that_are_boosted_are_heard_as_they_are_written(app: &TestApp, acme: &TestPartner) {
     let (samples, _) = &novel()[0];
-    let plain = transcribed(&app, &acme.key, audio("a.wav", wav(samples))).await;
+    let plain = transcribed(app, &acme.key, audio("a.wav", wav(samples))).await;
     let form = audio("a.wav", wav(samples)).text("boosted_words[]", "Jon Dashwoode");
-    let boosted = transcribed(&app, &acme.key, form).await;
+    let boosted = transcribed(app, &acme.key, form).await;
     let (plain, boosted) = (
         plain["text"].as_str().unwrap(),
         boosted["text"].as_str().unwrap(),

@@ -113,9 +113,15 @@ async fn models_that_are_there_are_the_default() {
     );
 }
 
+/// Checks that share loaded models, of which none changes them.
 #[tokio::test]
-async fn nothing_is_heard_where_nobody_speaks() {
-    let providers = with_models(ears(), |_| {}).unwrap();
+async fn ears_hear_all_that_is_said_and_nothing_else() {
+    let providers = &with_models(ears(), |_| {}).unwrap();
+    nothing_is_heard_where_nobody_speaks(providers).await;
+    what_is_said_before_and_behind_a_pause_is_heard(providers).await;
+}
+
+async fn nothing_is_heard_where_nobody_speaks(providers: &Providers) {
     let mut sounds = sounds::without_speech();
     assert_eq!(sounds.len(), 20);
     sounds.extend([vec![], vec![0; 70 * 16_000]]);
@@ -126,9 +132,7 @@ async fn nothing_is_heard_where_nobody_speaks() {
     }
 }
 
-#[tokio::test]
-async fn what_is_said_before_and_behind_a_pause_is_heard() {
-    let providers = with_models(ears(), |_| {}).unwrap();
+async fn what_is_said_before_and_behind_a_pause_is_heard(providers: &Providers) {
     // The header is no sound.
     let card = |name: &str| recording(&format!("cards/{name}.wav")).split_off(22);
     let (forward, somewhere) = (recording("goforward.raw"), recording("something.raw"));
@@ -145,15 +149,22 @@ async fn what_is_said_before_and_behind_a_pause_is_heard() {
         ),
     ] {
         let pause = vec![0; 16 * pause_ms];
-        let heard = hear(&providers, [before.as_slice(), &pause, behind].concat()).await;
+        let heard = hear(providers, [before.as_slice(), &pause, behind].concat()).await;
         let heard = words(&heard.to_lowercase().replace("five", "5"));
         assert_eq!(heard.join(" "), said, "a pause of {pause_ms} ms");
     }
 }
 
+/// Checks that share loaded models, of which none changes them.
 #[tokio::test]
-async fn words_said_many_times_are_heard_with_those_that_follow() {
-    let providers = with_models(talk(), |_| {}).unwrap();
+async fn ears_understand_what_the_voice_says() {
+    let providers = &with_models(talk(), |_| {}).unwrap();
+    words_said_many_times_are_heard_with_those_that_follow(providers).await;
+    what_is_spoken_is_understood(providers).await;
+    many_are_heard_and_spoken_to_at_once(providers).await;
+}
+
+async fn words_said_many_times_are_heard_with_those_that_follow(providers: &Providers) {
     let five = "The train leaves at nine. Five. Five. Five. Five. Five. Five. Five.";
     let no = "No no no no no no no no. I do not want that. Please cancel my order.";
     let expected: [(&str, &[&str], usize); 3] = [
@@ -163,15 +174,15 @@ async fn words_said_many_times_are_heard_with_those_that_follow() {
         (five, &["train", "leaves", "9"], 2),
     ];
     for (said, expected, least) in expected {
-        let heard = read_back(&providers, say(said)).await;
+        let heard = read_back(providers, say(said)).await;
         let is_heard = |word: &&&str| heard.iter().any(|heard| heard.starts_with(**word));
         let count = expected.iter().filter(is_heard).count();
         assert!(count >= least, "{said}: {heard:?}");
     }
     // A sentence said twice, with 0.3 s between.
-    let help = at_16_khz(&speak(&providers, say("I need help.")).await);
+    let help = at_16_khz(&speak(providers, say("I need help.")).await);
     let pause = vec![0; 16 * 300];
-    let heard = hear(&providers, [help.as_slice(), &pause, &help].concat()).await;
+    let heard = hear(providers, [help.as_slice(), &pause, &help].concat()).await;
     let times = words(&heard).iter().filter(|word| *word == "help").count();
     assert_eq!(times, 2, "{heard}");
 }
@@ -214,9 +225,15 @@ fn loudness(pieces: &[Pcm]) -> (f64, f64) {
     (figure("I:"), figure("Peak:"))
 }
 
+/// Checks that share loaded models, of which none changes them.
 #[tokio::test]
-async fn all_voices_are_as_loud_and_none_clips() {
-    let providers = with_models(voice(), |_| {}).unwrap();
+async fn voices_speak_beside_each_other() {
+    let providers = &with_models(voice(), |_| {}).unwrap();
+    all_voices_are_as_loud_and_none_clips(providers).await;
+    what_a_voice_does_not_speak_is_left_to_espeak(providers).await;
+}
+
+async fn all_voices_are_as_loud_and_none_clips(providers: &Providers) {
     let english = "The library opens at nine. You can borrow ten books here, and keep them as long as you like.";
     let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
     let french = "La bibliothèque ouvre à neuf heures. Vous pouvez emprunter dix livres et les garder longtemps.";
@@ -239,7 +256,7 @@ async fn all_voices_are_as_loud_and_none_clips() {
             language: Some(language.to_owned()),
             ..say(text)
         };
-        let (loudness, peak) = loudness(&speak(&providers, request).await);
+        let (loudness, peak) = loudness(&speak(providers, request).await);
         println!("{voice:?} {language}: {loudness} LUFS, peak {peak} dBFS");
         assert!(peak < -0.1, "{voice:?} {language}: {peak}");
         measured.push(loudness);
@@ -250,9 +267,7 @@ async fn all_voices_are_as_loud_and_none_clips() {
     assert!((-26.0..-22.0).contains(&softest) && (-26.0..-22.0).contains(&loudest));
 }
 
-#[tokio::test]
-async fn what_is_spoken_is_understood() {
-    let providers = with_models(talk(), |_| {}).unwrap();
+async fn what_is_spoken_is_understood(providers: &Providers) {
     let cases = [
         (
             "The library opens at nine. You can borrow ten books here.",
@@ -266,7 +281,7 @@ async fn what_is_spoken_is_understood() {
     let (mut missed, mut all) = (0, 0);
     // It says a thing a little differently each time.
     for (written, said) in cases.into_iter().chain(cases) {
-        let heard = read_back(&providers, say(written)).await;
+        let heard = read_back(providers, say(written)).await;
         // "3:30pm" is written so or with a space.
         let heard = heard.concat();
         println!("{heard}");
@@ -280,16 +295,14 @@ async fn what_is_spoken_is_understood() {
     assert!(missed * 18 <= all, "{missed} of {all} words");
 }
 
-#[tokio::test]
-async fn what_a_voice_does_not_speak_is_left_to_espeak() {
-    let providers = with_models(voice(), |_| {}).unwrap();
+async fn what_a_voice_does_not_speak_is_left_to_espeak(providers: &Providers) {
     let rate = async |voice: Option<&str>, language: Option<&str>| {
         let request = SpeechRequest {
             voice: voice.map(str::to_owned),
             language: language.map(str::to_owned),
             ..say("Hello.")
         };
-        let speech = speak(&providers, request).await;
+        let speech = speak(providers, request).await;
         let lengths: Vec<_> = speech.iter().map(|piece| piece.samples.len()).collect();
         assert!(samples(&speech) > 5_000, "{lengths:?}");
         // What piper makes comes in its own sizes, multiples of a frame of 256 samples.
@@ -365,14 +378,12 @@ async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
         .unwrap();
 }
 
-#[tokio::test]
-async fn many_are_heard_and_spoken_to_at_once() {
-    let providers = with_models(talk(), |_| {}).unwrap();
+async fn many_are_heard_and_spoken_to_at_once(providers: &Providers) {
     let began = Instant::now();
     let all = (0..6).map(|_| async {
         let forward = utterance(recording("goforward.raw"), None);
         let heard = providers.transcriber.transcribe(forward).await.unwrap();
-        assert!(speak(&providers, say(&heard)).await.len() > 1);
+        assert!(speak(providers, say(&heard)).await.len() > 1);
         heard
     });
     let heard = join_all(all).await;

@@ -3,6 +3,7 @@
 use colloquy::{Config, providers};
 use harness::{
     app::{ADMIN_KEY, send},
+    process::Server,
     upstream::{End, Fault, INPUT_TOKENS, Script},
 };
 
@@ -31,6 +32,16 @@ fn question(model: &str) -> Value {
         ],
         "model": model,
     })
+}
+
+/// The usage of the partner, by key and model, once this many replies were settled.
+async fn settled(text: &Text, requests: u64) -> Value {
+    let is_settled = |report: &Value| report["total"]["requests"] == requests;
+    until("the usage is settled", is_settled, async || {
+        let path = "/api/usage/acme?group_by=key,model";
+        text.app.get(&text.partner, path).await.expect(200)
+    })
+    .await
 }
 
 /// The events of a reply.
@@ -102,6 +113,23 @@ async fn a_draft_replies_and_tells_what_the_reply_took() {
         assert!(system.contains(part), "{part} is not in {system}");
     }
     assert_eq!(messages.last().unwrap()["content"], "When do you open?");
+
+    let usage = settled(&text, 2).await;
+    let rows = usage["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{usage}");
+    for (row, model) in rows.iter().zip(["scripted-chat", "scripted-responses"]) {
+        assert_eq!(row["model"], model);
+        assert_eq!(row["quota_id"], "drafts:acme");
+        assert_eq!(row["quota_name"], "Replies of drafts");
+        assert_eq!(row["requests"], 1);
+        assert_eq!(row["input_tokens"], INPUT_TOKENS);
+        assert_eq!(row["cached_tokens"], 4);
+        assert_eq!(row["output_tokens"], 2);
+        assert_eq!(row["dollars"], "0.000045");
+    }
+    // The budget is no quota that the partner sees.
+    let quotas = text.app.get(&text.partner, "/api/quotas/acme").await;
+    assert!(!quotas.expect(200).to_string().contains("drafts:"));
 
     let mut written = question("scripted-chat");
     written["style"] = json!("written");
@@ -187,6 +215,38 @@ async fn whoever_goes_away_cancels_the_reply_and_its_tokens_are_counted() {
         send(text.app.request(Method::GET, "/metrics")).await.text
     })
     .await;
+    let usage = settled(&text, 1).await;
+    assert!(
+        usage["total"]["output_tokens"].as_u64().unwrap() >= 2,
+        "{usage}"
+    );
+}
+
+// Nobody knows what the model made of it.
+#[tokio::test]
+async fn a_reply_that_dies_with_its_process_counts_at_its_bound() {
+    let database = TestDatabase::sqlite();
+    let upstream = Upstream::start().await;
+    let start = async || Server::start(&database, |config| upstream.offer(config)).await;
+    let server = start().await;
+    let acme = server.partner("acme").await;
+    let _held = upstream.hold(Api::Chat);
+    let request = server.request(&acme.key, Method::POST, REPLIES);
+    let request = request.json(&question("scripted-chat"));
+    let reply = request.send().await.unwrap();
+    assert_eq!(reply.status(), 200);
+    let is_asked = |asked: &usize| *asked == 1;
+    let requests = async || upstream.requests(Api::Chat).len();
+    until("the model is asked", is_asked, requests).await;
+    let usage = async |server: &Server| server.get(&acme.key, "/api/usage/acme").await;
+    assert_eq!(usage(&server).await["total"]["requests"], 0);
+    server.kill().await;
+    drop(reply);
+    let server = start().await;
+    let total = usage(&server).await["total"].clone();
+    assert_eq!(total["requests"], 1);
+    assert!(total["tokens"].as_u64().unwrap() > INPUT_TOKENS, "{total}");
+    assert_ne!(total["dollars"], "0", "{total}");
 }
 
 #[tokio::test]
@@ -299,4 +359,75 @@ async fn the_models_of_drafts_are_those_that_may_reply() {
     expected.sort_unstable();
     expected.dedup();
     assert_eq!(names(&listed(&text.partner).await), expected);
+}
+
+/// Asks a draft of a partner for a reply.
+async fn asked(text: &Text, partner: &str, key: &str) -> Response {
+    let path = format!("/api/character_drafts/{partner}/replies");
+    let request = text.app.request(Method::POST, &path);
+    let request = request.header("x-api-key", key);
+    let response = request.json(&question("scripted-chat")).send().await;
+    response.unwrap()
+}
+
+/// The replies that a partner gets before it is refused one.
+async fn replies_of(text: &Text, partner: &str, key: &str) -> Vec<Response> {
+    let mut replies = Vec::new();
+    loop {
+        let response = asked(text, partner, key).await;
+        if response.status() != 200 {
+            assert_eq!(response.status(), 429);
+            assert_eq!(response.headers()["retry-after"], "5");
+            let refused: Value = response.json().await.unwrap();
+            assert_eq!(refused["code"], "rate_limited", "{refused}");
+            return replies;
+        }
+        replies.push(response);
+    }
+}
+
+#[tokio::test]
+async fn a_partner_has_eight_replies_of_drafts_at_a_time() {
+    let text = Text::patient().await;
+    let held = text.upstream.hold(Api::Chat);
+    let mut replies = replies_of(&text, "acme", &text.partner).await;
+    assert_eq!(replies.len(), 8);
+    let other = text.app.partner("other").await.key;
+    assert_eq!(asked(&text, "other", &other).await.status(), 200);
+    // Whoever goes away makes room for another reply.
+    drop(replies.pop());
+    let is_taken = |status: &u16| *status == 200;
+    until("there is room again", is_taken, async || {
+        let response = asked(&text, "acme", &text.partner).await;
+        let status = response.status().as_u16();
+        if status == 200 {
+            replies.push(response);
+        }
+        status
+    })
+    .await;
+    assert_eq!(asked(&text, "acme", &text.partner).await.status(), 429);
+    drop(held);
+    for reply in replies {
+        let told = reply.text().await.unwrap();
+        assert!(told.contains("reply.done"), "{told}");
+    }
+    assert_eq!(asked(&text, "acme", &text.partner).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_node_makes_64_replies_of_drafts_at_a_time_and_keeps_some_for_others() {
+    let text = Text::patient().await;
+    let _held = text.upstream.hold(Api::Chat);
+    let mut counts = Vec::new();
+    let mut replies = Vec::new();
+    // A partner has no more than are left for all others.
+    for number in 0..12 {
+        let partner = format!("p{number}");
+        let key = text.app.partner(&partner).await.key;
+        let of_partner = replies_of(&text, &partner, &key).await;
+        counts.push(of_partner.len());
+        replies.extend(of_partner);
+    }
+    assert_eq!(counts, [8, 8, 8, 8, 8, 8, 8, 4, 2, 1, 1, 0]);
 }

@@ -1,8 +1,15 @@
 //! What tests ask of the storage of a partner.
 
-use colloquy_store::Executor as _;
+use colloquy_accounts::storage;
+use colloquy_store::{Executor as _, StoreError};
 
 use crate::TestWork;
+
+/// Corrects the sums of the texts of partners that differ from their rows: those of a capability, as its query `texts` has them, and those of accounts.
+/// Returns how many differed.
+pub async fn recount_texts(work: &TestWork, texts: &str) -> Result<u64, StoreError> {
+    storage::recount_texts(work.store(), &[texts, storage::TEXTS]).await
+}
 
 /// The bytes of the texts of `acme` as they are counted, which are those of its rows.
 pub async fn counted(work: &TestWork) -> u64 {

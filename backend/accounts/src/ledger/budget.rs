@@ -37,6 +37,40 @@ pub async fn open(
     store::set_limits(transaction, id, limits).await
 }
 
+/// What the id of the budget of drafts begins with, before the id of the partner. Ids of other budgets and of quotas have no colon.
+pub(super) const DRAFTS: &str = "drafts:";
+/// The name of that budget in reports of usage.
+const DRAFTS_NAME: &str = "Replies of drafts";
+
+/// Returns the id of the budget that replies of a partner's drafts are counted in, which have no quota. Opens it, without limits, if there is none.
+/// Reports of the partner's usage have it beside the quotas.
+///
+/// # Errors
+/// The database's failure.
+pub async fn of_drafts(
+    db: &impl Executor,
+    tenant: &Tenant,
+    now: i64,
+) -> Result<String, StoreError> {
+    let partner = tenant.partner().as_str();
+    let id = format!("{DRAFTS}{partner}");
+    let sql = "SELECT COUNT(*) FROM quotas WHERE id = $1";
+    if db.fetch_count(statement(sql, [id.as_str().into()])).await? == 0 {
+        // Another request may open it at this moment.
+        let sql = "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+                   VALUES ($1, $2, 'budget', $3, '', '[]', $4, 'lifetime', 0, $5, $5) ON CONFLICT (id) DO NOTHING";
+        let values = [
+            id.as_str().into(),
+            partner.into(),
+            DRAFTS_NAME.into(),
+            false.into(),
+            now.into(),
+        ];
+        db.execute(statement(sql, values)).await?;
+    }
+    Ok(id)
+}
+
 /// Gives it other limits. What is used stays as it is, also above them.
 ///
 /// # Errors

@@ -137,11 +137,34 @@ impl Ledger {
         bound: Amounts,
         about: UsageContext,
     ) -> Result<Reservation, LedgerError> {
+        self.admitted(&quota.id, least, bound, about).await
+    }
+
+    /// Reserves a bound of a [`budget`], as [`Self::reserve`] does of a quota.
+    ///
+    /// # Errors
+    /// As for [`Self::reserve`].
+    pub async fn reserve_of_budget(
+        &self,
+        budget: &str,
+        bound: Amounts,
+        about: UsageContext,
+    ) -> Result<Reservation, LedgerError> {
+        self.admitted(budget, bound, bound, about).await
+    }
+
+    async fn admitted(
+        &self,
+        quota: &str,
+        least: Amounts,
+        bound: Amounts,
+        about: UsageContext,
+    ) -> Result<Reservation, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let admission = Admission {
             wanted: Wanted {
                 id: self.clock.new_id().to_string(),
-                quota: quota.id.clone(),
+                quota: quota.to_owned(),
                 bound: bound.limited().capped(),
                 least: least.limited().capped(),
                 entry: Entry::new(about),

@@ -225,8 +225,8 @@ pub(crate) async fn quota_usage(
     usage::answer(&accounts, scope, query, &headers, &id).await
 }
 
-/// Usage of a partner, summed over all of its quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Budgets of
-/// knowledge bases, and requests with API keys, do not count.
+/// Usage of a partner, summed over all of its quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Replies of
+/// drafts count, under the id `drafts:<partner>` where rows are made for keys. Budgets of knowledge bases, and other requests with API keys, do not.
 ///
 /// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
 /// names that spreadsheets would run as formulas.

@@ -81,7 +81,7 @@ pub(crate) struct UsageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     character: Option<Option<String>>,
-    /// Id of the quota; when rows are made for keys.
+    /// Id of the quota, or `drafts:<partner>` for replies of drafts, which have none; when rows are made for keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_id: Option<String>,
     /// Current name of the quota; when rows are made for keys.

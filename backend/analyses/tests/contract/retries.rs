@@ -6,7 +6,7 @@ use serde_json::Value;
 use test_routes::{
     analyses::{PATH, ended},
     bases::rows,
-    storage::counted,
+    storage::{counted, recount_texts},
     upstream::{Api, Script, Upstream},
 };
 
@@ -31,12 +31,6 @@ fn answer() -> Value {
         "profile": {"name": "Ada", "city": "Berlin", "job": null, "pet": null},
         "contradicted": [], "feedback": {"mood": "glad", "stars": 4},
     })
-}
-
-async fn recount_texts(app: &TestRoutes<Place>) -> u64 {
-    let kinds = [TEXTS, colloquy_accounts::storage::TEXTS];
-    let recounted = colloquy_accounts::storage::recount_texts(&app.state.store, &kinds);
-    recounted.await.unwrap()
 }
 
 on_each_database!(a_failed_analysis_is_tried_again, |database| {
@@ -70,7 +64,7 @@ on_each_database!(a_failed_analysis_is_tried_again, |database| {
         assert_eq!(input[field], sent["input"][field], "{field}");
     }
     assert!(counted(&app).await > before);
-    assert_eq!(recount_texts(&app).await, 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
 
     let limit = async |tokens: u64| {
         let change = json!({"limits": {"tokens": tokens}});
@@ -114,7 +108,7 @@ on_each_database!(a_failed_analysis_is_tried_again, |database| {
     app.get(&acme.key, &format!("{path}/input"))
         .await
         .expect(404);
-    assert_eq!(recount_texts(&app).await, 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
     counted(&app).await;
 });
 

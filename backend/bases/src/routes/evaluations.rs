@@ -1,13 +1,13 @@
 //! `/api/rag-evaluations`.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
 };
 use colloquy_accounts::PartnerTenant;
 use colloquy_base::invalid::InvalidField;
-use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
+use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery, memory::Share};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -16,7 +16,7 @@ use super::{
     evaluation_views::{
         ComparedEvaluation, EvaluationPage, EvaluationView, QuestionResultPage, QuestionResultView,
     },
-    slice_of,
+    questions, slice_of,
     tuning::{self, Tuning},
 };
 use crate::{
@@ -187,12 +187,15 @@ pub(super) async fn delete(
         (status = 400, description = "A parameter is invalid or unknown"),
         (status = 403, description = "The key is of another partner, or lacks the scope `knowledge`"),
         (status = 404, description = "The knowledge base or the evaluation was not found"),
+        (status = 413, description = "The page takes more memory than the server has for one answer (`limits.body_memory_bytes`)"),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]
 pub(super) async fn results(
     State(bases): State<Bases>,
     caller: PartnerTenant,
     ApiPath(path): ApiPath<EvaluationPath>,
+    share: Option<Extension<Share>>,
     Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<QuestionResultPage>), ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
@@ -212,6 +215,8 @@ pub(super) async fn results(
     let names = store::document_names(db, &base.id, &ids).await?;
     let asked = listed.entries.iter();
     let asked: Vec<&str> = asked.map(|it| it.result.question_id.as_str()).collect();
+    let text_bytes = store::text_bytes_of(db, &base.id, &asked).await?;
+    questions::reserve(share.as_deref(), text_bytes)?;
     let texts = store::question_texts(db, &base.id, &asked).await?;
     let results = listed.entries.iter();
     let view = QuestionResultPage {

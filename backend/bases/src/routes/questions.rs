@@ -1,13 +1,16 @@
 //! `/api/rag-questions`.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
 };
 use colloquy_accounts::PartnerTenant;
 use colloquy_base::{clock::rfc3339, invalid::InvalidField};
-use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
+use colloquy_http::{
+    ApiError, ApiJson, ApiPath, Listing, PageQuery,
+    memory::{NoRoom, Share},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -124,6 +127,26 @@ pub(crate) struct QuestionPage {
     next_cursor: Option<String>,
 }
 
+/// The memory of a byte of the texts of questions: the text, a copy, and its JSON in a buffer that doubles when it grows.
+const PER_BYTE: usize = 4;
+
+/// Reserves the memory of texts of questions for an answer, before they are read.
+///
+/// # Errors
+/// 503 if the memory is not free, 413 if it never can be.
+pub(super) fn reserve(share: Option<&Share>, text_bytes: u64) -> Result<(), ApiError> {
+    let bytes = usize::try_from(text_bytes).unwrap_or(usize::MAX);
+    let grown = share.map_or(Ok(()), |share| share.grow(bytes.saturating_mul(PER_BYTE)));
+    grown.map_err(|why| match why {
+        NoRoom::Now => ApiError::from(why),
+        NoRoom::Ever => ApiError {
+            message: "The questions of the page take more memory than this server has for one answer; ask for fewer with `limit`"
+                .to_owned(),
+            ..ApiError::from(why)
+        },
+    })
+}
+
 /// Lists the saved questions of a knowledge base, newest first.
 #[utoipa::path(
     get, path = "/api/rag-questions/{partner}/{kb}", operation_id = "page_questions", tag = "knowledge bases",
@@ -133,16 +156,21 @@ pub(crate) struct QuestionPage {
         (status = 400, description = "A parameter is invalid or unknown"),
         (status = 403, description = "The key is of another partner, or lacks the scope `knowledge`"),
         (status = 404, description = "The knowledge base was not found"),
+        (status = 413, description = "The page takes more memory than the server has for one answer (`limits.body_memory_bytes`)"),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
     )
 )]
 pub(super) async fn list(
     State(bases): State<Bases>,
     caller: PartnerTenant,
     ApiPath(path): ApiPath<BasePath>,
+    share: Option<Extension<Share>>,
     Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<QuestionPage>), ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let (db, slice) = (bases.store.db(), slice_of(&page)?);
+    let text_bytes = store::text_bytes_of_page(db, &base.id, &slice).await?;
+    reserve(share.as_deref(), text_bytes)?;
     let rows = store::questions_page(db, &base.id, &slice).await?;
     let listed = page.of(rows, |row| row.id.clone());
     let total = match page.after() {

@@ -6,7 +6,10 @@ use colloquy_store::{Executor, Order, Slice, StoreError, placeholders, statement
 use uuid::Uuid;
 
 use super::embedding_info::NOT_BEING_DELETED;
-use crate::questions::{Asked, ExpectedDocument, SavedQuestion};
+use crate::{
+    questions::{Asked, ExpectedDocument, SavedQuestion},
+    rows::QUESTION_BYTES,
+};
 
 /// A saved question without its documents.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -137,6 +140,43 @@ pub(crate) async fn find_question(
         "SELECT {QUESTION_COLUMNS} FROM knowledge_questions q WHERE q.base_id = $1 AND q.id = $2"
     );
     db.fetch_one(statement(sql, [base.into(), id.into()])).await
+}
+
+/// Returns the bytes of the texts of a part of the questions of a base, from an index, without reading the texts.
+pub(crate) async fn text_bytes_of_page(
+    db: &impl Executor,
+    base: &str,
+    slice: &Slice,
+) -> Result<u64, StoreError> {
+    let mut sql = text_bytes("SELECT q.bytes FROM knowledge_questions q WHERE q.base_id = $1");
+    let mut values = vec![base.into()];
+    slice.complete(&mut sql, &mut values, "q.id", Order::Descending);
+    sql.push_str(") AS page");
+    db.fetch_count(statement(sql, values)).await
+}
+
+/// Returns the bytes of the texts of some questions of a base, as [`text_bytes_of_page`] does.
+pub(crate) async fn text_bytes_of(
+    db: &impl Executor,
+    base: &str,
+    ids: &[&str],
+) -> Result<u64, StoreError> {
+    let mut values = vec![base.into()];
+    let listed = placeholders(&mut values, ids.iter().copied());
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    let mut sql = text_bytes("SELECT q.bytes FROM knowledge_questions q WHERE q.base_id = $1");
+    sql.push_str(&format!(" AND q.id IN ({listed})) AS page"));
+    db.fetch_count(statement(sql, values)).await
+}
+
+/// Returns the SQL that adds up the bytes of texts of the questions that a subquery selects, up to its closing parenthesis.
+fn text_bytes(selected: &str) -> String {
+    format!(
+        "SELECT CAST(COALESCE(SUM(CASE WHEN page.bytes > {QUESTION_BYTES} THEN page.bytes - {QUESTION_BYTES} ELSE 0 END), 0) AS BIGINT) \
+         FROM ({selected}"
+    )
 }
 
 /// Returns a part of the questions of a base, newest first.

@@ -133,7 +133,7 @@ on_each_database!(a_batch_fills_the_storage_of_its_partner, |database| {
     }
     let listed = app.get(&acme.key, "/api/partners").await.expect(200);
     assert_eq!(listed[0]["storage"]["used_bytes"], full);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
 });
 
 on_each_database!(duplicates_are_of_the_same_base, |database| {

@@ -92,7 +92,7 @@ impl Zoo {
 
     /// How many bytes the partner stores, which are those that its rows have.
     async fn used(&self) -> u64 {
-        let recounted = recount_texts(&self.app).await;
+        let recounted = recount_texts(&self.app, TEXTS).await;
         assert_eq!(recounted.unwrap(), 0);
         let listed = self.app.get(&self.key, "/api/partners").await.expect(200);
         listed[0]["storage"]["used_bytes"].as_u64().unwrap()

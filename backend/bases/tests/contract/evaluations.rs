@@ -1,5 +1,7 @@
 //! Saved questions, and how well they are answered.
 
+use colloquy_http::memory::Share;
+
 use super::*;
 
 const QUESTIONS: &str = "/api/rag-questions/acme/manual";
@@ -162,7 +164,7 @@ on_each_database!(questions_are_bounded_and_count_as_texts, |database| {
     settled(&app, key).await;
     let used = async || {
         let listed = app.get(key, "/api/partners").await.expect(200);
-        assert_eq!(recount_texts(&app).await.unwrap(), 0);
+        assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
         listed[0]["storage"]["used_bytes"].as_u64().unwrap()
     };
     let before = used().await;
@@ -206,6 +208,55 @@ on_each_database!(questions_are_bounded_and_count_as_texts, |database| {
     .await;
     assert_eq!(used().await, 1_024);
     assert_eq!(rows(&app, "knowledge_evaluation_results").await, 0);
+});
+
+// A page reads the texts of its own questions, once there is memory for them.
+on_each_database!(pages_of_long_questions_are_charged_for, |database| {
+    let builder = builder(&database).config(|config| {
+        config.limits.body_bytes = 200_000;
+        config.limits.text_body_bytes = 200_000;
+        config.limits.body_memory_bytes = 4_000_000;
+    });
+    let app = start_working(builder).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let hours = add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    // 80 kB each.
+    let long = "é".repeat(20_000);
+    let body =
+        json!({"user_message": long, "robot_message": long, "expected_document_ids": [hours]});
+    for _ in 0..10 {
+        app.post(key, QUESTIONS, body.clone()).await.expect(201);
+    }
+    let compared = evaluated(&app, key, json!({})).await;
+    let id = compared["evaluation"]["id"].as_str().unwrap();
+    let results = format!("{EVALUATIONS}/{id}/results");
+    for (path, field) in [(QUESTIONS, "questions"), (&results, "results")] {
+        let refused = app.get(key, path).await;
+        let told = refused.expect(413)["message"].as_str().unwrap().to_owned();
+        assert!(told.contains("questions of the page"), "{told}");
+        // What a page took is given back.
+        let (mut seen, mut next) = (0, format!("{path}?limit=3"));
+        loop {
+            let page = app.get(key, &next).await.expect(200);
+            let entries = page[field].as_array().unwrap();
+            let said = |entry: &Value| entry["user_message"] == long;
+            assert!(entries.iter().all(said), "{}", entries.len());
+            seen += entries.len();
+            match page["next_cursor"].as_str() {
+                Some(cursor) => next = format!("{path}?limit=3&cursor={cursor}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen, 10);
+        let others = Share::new(app.edge.clone());
+        others.belongs_to(Some("acme"));
+        others.grow(1_500_000).unwrap();
+        let refused = app.get(key, &format!("{path}?limit=3")).await;
+        assert_eq!(refused.header("retry-after"), "2");
+        refused.expect(503);
+    }
 });
 
 on_each_database!(an_evaluation_tells_where_documents_stand, |database| {
@@ -355,7 +406,7 @@ on_each_database!(evaluations_are_bounded, |database| {
     }
     assert_eq!(rows(&app, "knowledge_evaluations").await, 20);
     assert_eq!(rows(&app, "knowledge_evaluation_results").await, 20);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
     let page = app.get(key, &format!("{EVALUATIONS}?limit=15")).await;
     let page = page.expect(200);
     let ids = |page: &Value| -> Vec<String> {

@@ -175,7 +175,7 @@ async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
     let path = "/api/folders/acme/manual/texts";
     let (deleted, ()) = tokio::join!(app.delete(&key, path), let_go);
     deleted.expect(200);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -66,7 +66,7 @@ use colloquy_http::Edge;
 use colloquy_kernel::{Base, Capability, Kernel, WaitReason, WaitingKind, WaitingWork, jobs};
 use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
-use colloquy_store::{Executor as _, StoreError, statement};
+use colloquy_store::{Executor as _, statement};
 use serde_json::{Value, json};
 use support::{TestDatabase, eventually, on_each_database};
 use test_routes::{
@@ -77,6 +77,7 @@ use test_routes::{
     },
     quick, send,
     site::site,
+    storage::recount_texts,
     upstream::{Api, Fault, Script, Upstream},
 };
 
@@ -177,10 +178,4 @@ async fn start_with(
     let app = builder.start(dependents, place, &CAPABILITIES).await;
     app.start_background(&CAPABILITIES).await;
     app
-}
-
-/// Compares the sums of the texts of partners with their rows, and returns how many differed.
-async fn recount_texts(app: &App) -> Result<u64, StoreError> {
-    let kinds = [TEXTS, colloquy_accounts::storage::TEXTS];
-    colloquy_accounts::storage::recount_texts(&app.state.store, &kinds).await
 }

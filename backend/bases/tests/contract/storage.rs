@@ -60,7 +60,7 @@ on_each_database!(rows_count_until_they_are_deleted, |database| {
     let key = acme.key.as_str();
     let used = async || {
         let listed = app.get(key, "/api/partners").await.expect(200);
-        assert_eq!(recount_texts(&app).await.unwrap(), 0);
+        assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
         listed[0]["storage"]["used_bytes"].as_u64().unwrap()
     };
     // The first key, and the rows of the base and its folder.

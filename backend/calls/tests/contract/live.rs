@@ -1,10 +1,18 @@
 //! Calls that run: what is said in them, and their end on request.
 
 use calls::{LineLog, ReplyRecord};
+use colloquy_store::statement;
+use futures_util::future::join_all;
+use support::elsewhere;
 
 use super::*;
 
-fn line(originator: Originator, text: &str, at_ms: u64, interrupted: bool) -> TranscriptLine {
+pub(super) fn line(
+    originator: Originator,
+    text: &str,
+    at_ms: u64,
+    interrupted: bool,
+) -> TranscriptLine {
     TranscriptLine {
         text: text.to_owned(),
         originator,
@@ -15,19 +23,19 @@ fn line(originator: Originator, text: &str, at_ms: u64, interrupted: bool) -> Tr
 }
 
 /// Asks for the end of the call, and returns its status.
-async fn end(app: &TestRoutes<Place>, key: &str, id: &str) -> Value {
+pub(super) async fn end(app: &TestRoutes<Place>, key: &str, id: &str) -> Value {
     let answer = app.post(key, &format!("{CALLS}/{id}/end"), json!({})).await;
     answer.expect(200)["data"].clone()
 }
 
 /// The lines of the call.
-async fn lines(app: &TestRoutes<Place>, key: &str, id: &str) -> Value {
+pub(super) async fn lines(app: &TestRoutes<Place>, key: &str, id: &str) -> Value {
     let answer = app.get(key, &format!("{CALLS}/{id}/lines")).await;
     answer.expect(200)["data"].clone()
 }
 
 /// Neither lines of calls are left, nor what tells of them.
-async fn expect_no_lines(app: &TestRoutes<Place>) {
+pub(super) async fn expect_no_lines(app: &TestRoutes<Place>) {
     let db = app.state.store.db();
     for sql in [
         "SELECT COUNT(*) FROM call_lines",
@@ -37,7 +45,7 @@ async fn expect_no_lines(app: &TestRoutes<Place>) {
     }
 }
 
-async fn take(app: &TestRoutes<Place>, id: &str) -> calls::CallSetup {
+pub(super) async fn take(app: &TestRoutes<Place>, id: &str) -> calls::CallSetup {
     calls::take(&app.state, id, None).await.unwrap().unwrap()
 }
 
@@ -145,6 +153,127 @@ on_each_database!(
         expect_no_lines(&start(&database).await).await;
     }
 );
+
+/// Has a line said in a call, and waits until followers see it.
+pub(super) async fn said_by_bot(
+    app: &TestRoutes<Place>,
+    key: &str,
+    id: &str,
+    log: &LineLog,
+    text: &str,
+) {
+    log.said(0, line(Originator::Bot, text, 100, false));
+    eventually("the line is there", async || {
+        lines(app, key, id).await["lines"][0]["text"] == text
+    })
+    .await;
+}
+
+/// The end of a call in which this was said.
+fn ended_with(transcript: Vec<TranscriptLine>) -> Outcome {
+    Outcome {
+        transcript,
+        ..outcome()
+    }
+}
+
+// Whoever reads them gets all lines of before the end, or the transcript: no line twice, and none is missing.
+on_each_database!(
+    lines_are_complete_for_those_who_read_while_a_call_ends,
+    |database| {
+        let app = start(&database).await;
+        let (acme, _) = app.acme_and_other().await;
+        for _ in 0..20 {
+            let id = create(&app, &acme, call()).await;
+            let _setup = take(&app, &id).await;
+            let log = LineLog::start(&app.state, &id);
+            said_by_bot(&app, &acme.key, &id, &log, "Welcome.").await;
+            let before = lines(&app, &acme.key, &id).await;
+            assert_eq!(before["is_open"], true);
+            let outcome = ended_with(vec![
+                line(Originator::Bot, "Welcome.", 100, false),
+                line(Originator::User, "Bye.", 900, false),
+            ]);
+            let readers = (0..6).map(|_| lines(&app, &acme.key, &id));
+            let (finished, seen) =
+                tokio::join!(calls::finish(&app.state, &id, outcome), join_all(readers));
+            finished.unwrap();
+            let after = lines(&app, &acme.key, &id).await;
+            assert_eq!(after["is_open"], false);
+            assert_eq!(after["lines"].as_array().unwrap().len(), 2);
+            for seen in seen {
+                assert!(seen == before || seen == after, "{seen}");
+            }
+        }
+    }
+);
+
+/// Waits until a statement waits for a lock of this table.
+async fn waits_for(app: &TestRoutes<Place>, table: &str) {
+    let db = app.state.store.db();
+    elsewhere::eventually("a statement waits for a table", async || {
+        let sql = "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+                   WHERE d.datname = current_database() AND NOT l.granted AND l.relation = CAST(CAST($1 AS TEXT) AS regclass)";
+        db.fetch_count(statement(sql, [table.into()]))
+            .await
+            .unwrap()
+            > 0
+    })
+    .await;
+}
+
+// PostgreSQL can hold a reader between its looks at the call, at its lines, and at the call again.
+#[tokio::test]
+async fn a_call_that_ends_between_two_looks_is_read_with_its_transcript() {
+    let database = TestDatabase::postgres().await;
+    let app = start(&database).await;
+    let (acme, _) = app.acme_and_other().await;
+    for ends_before_its_lines_are_read in [true, false] {
+        let id = create(&app, &acme, call()).await;
+        let _setup = take(&app, &id).await;
+        let log = LineLog::start(&app.state, &id);
+        said_by_bot(&app, &acme.key, &id, &log, "Welcome.").await;
+        let transcript = json!([
+            {"text": "Welcome.", "originator": "bot", "at_ms": 100},
+            {"text": "Bye.", "originator": "user", "at_ms": 900},
+        ]);
+        let exclusively = async |table: &str| {
+            let holder = app.state.store.begin().await.unwrap();
+            let lock = format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
+            holder.execute(lock).await.unwrap();
+            holder
+        };
+        let of_lines = exclusively("call_lines").await;
+        let ends = async {
+            waits_for(&app, "call_lines").await;
+            let holder = match ends_before_its_lines_are_read {
+                true => of_lines,
+                false => {
+                    let of_calls = exclusively("calls").await;
+                    of_lines.commit().await.unwrap();
+                    waits_for(&app, "calls").await;
+                    of_calls
+                }
+            };
+            let sql =
+                "UPDATE calls SET state = 'completed', transcript = $2, ended_at = 1 WHERE id = $1";
+            let values = [id.as_str().into(), transcript.to_string().into()];
+            holder.execute(statement(sql, values)).await.unwrap();
+            holder.commit().await.unwrap();
+        };
+        let (read, ()) = tokio::join!(lines(&app, &acme.key, &id), ends);
+        assert_eq!(read["is_open"], false, "{read}");
+        let said = read["lines"].as_array().unwrap().iter();
+        let said: Vec<_> = said.map(|line| line["text"].as_str().unwrap()).collect();
+        assert_eq!(said, ["Welcome.", "Bye."]);
+        // A line that comes after its call is left nowhere.
+        log.said(1, line(Originator::Bot, "Still there?", 1_500, false));
+        drop(log);
+        assert_eq!(lines(&app, &acme.key, &id).await, read);
+    }
+    app.stop().await;
+    expect_no_lines(&start(&database).await).await;
+}
 
 on_each_database!(a_call_that_nobody_joined_is_cancelled, |database| {
     let app = start(&database).await;

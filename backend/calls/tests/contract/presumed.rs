@@ -1,6 +1,9 @@
 //! Calls that were presumed lost and go on.
 
+use calls::LineLog;
+
 use super::{
+    live::{end, expect_no_lines, line, lines, said_by_bot, take},
     recovery::{completed, create},
     *,
 };
@@ -57,6 +60,81 @@ on_each_database!(
         finished.unwrap();
         assert_eq!(states().await, (json!("starting"), json!("completed")));
         alive.delete(&acme.key, &connected).await.expect(204);
+        alive.stop().await;
+    }
+);
+
+// Whoever watches such a call goes on watching, and can end it.
+on_each_database!(
+    a_call_that_was_presumed_lost_is_followed_and_ended_while_its_node_lives,
+    |database| {
+        let clock = manual();
+        let node = |name: &str| start_by(builder(&database).node(name).shared_clock(&clock));
+        let alive = node("alive").await;
+        let (acme, _) = alive.acme_and_other().await;
+        let cut_off = node("cut-off").await;
+        let key = acme.key.as_str();
+        let mut running = Vec::new();
+        for _ in 0..2 {
+            let path = create(&alive, &acme, None).await;
+            let setup = take(&cut_off, bare(&path)).await;
+            calls::mark_ongoing(&cut_off.state, bare(&path))
+                .await
+                .unwrap();
+            let log = LineLog::start(&cut_off.state, bare(&path));
+            said_by_bot(&alive, key, bare(&path), &log, "Welcome.").await;
+            running.push((path, setup, log));
+        }
+        let [(watched, watched_setup, log), (early, early_setup, _)] = &running[..] else {
+            unreachable!()
+        };
+        let is_asked = async |setup: &calls::CallSetup| {
+            calls::ending::look_for_end_requests(&cut_off.state)
+                .await
+                .unwrap();
+            let asked = tokio::time::timeout(Duration::ZERO, setup.end_requests.requested());
+            asked.await.is_ok()
+        };
+        clock.advance(Duration::from_secs(31));
+        calls::sweep(&alive.state).await.unwrap();
+        let none = json!({"is_open": false, "lines": []});
+        assert_eq!(lines(&alive, key, bare(watched)).await, none);
+        // Its node may live all the same.
+        let status = end(&alive, key, bare(early)).await;
+        assert_eq!(status["error_code"], "NODE_LOST", "{status}");
+        assert!(is_asked(early_setup).await);
+        assert!(!is_asked(watched_setup).await);
+
+        node::heartbeat(&cut_off.state.kernel).await.unwrap();
+        assert_eq!(state(&alive, &acme, watched).await, "ongoing");
+        log.said(1, line(Originator::User, "Are you there?", 40_000, false));
+        let open = support::until(
+            "the line is there",
+            |seen: &Value| seen["lines"][0]["text"] == "Are you there?",
+            async || lines(&alive, key, bare(watched)).await,
+        )
+        .await;
+        assert_eq!(open["is_open"], true, "{open}");
+        let status = end(&alive, key, bare(watched)).await;
+        assert_eq!(status["state"], "ongoing", "its node ends it: {status}");
+        assert_eq!(status["error_code"], Value::Null, "{status}");
+        assert!(is_asked(watched_setup).await);
+
+        for (path, ..) in &running {
+            let said = vec![line(Originator::Bot, "Welcome.", 100, false)];
+            let outcome = Outcome {
+                transcript: said,
+                ..completed()
+            };
+            calls::finish(&cut_off.state, bare(path), outcome)
+                .await
+                .unwrap();
+            let over = lines(&alive, key, bare(path)).await;
+            assert_eq!(over["is_open"], false);
+            assert_eq!(over["lines"][0]["text"], "Welcome.");
+        }
+        drop(running);
+        expect_no_lines(&alive).await;
         alive.stop().await;
     }
 );

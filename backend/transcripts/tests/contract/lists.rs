@@ -157,7 +157,7 @@ on_each_database!(administrators_work_for_a_partner, |database| {
         .expect(409);
     let end = "UPDATE transcripts SET status = 'completed', text = 'x', ended_at = created_at";
     app.state.store.db().execute(end).await.unwrap();
-    recount_texts(&app).await.unwrap();
+    recount_texts(&app, TEXTS).await.unwrap();
     app.delete(ADMIN_KEY, &path).await.expect(204);
     app.get(&acme.key, &path).await.expect(404);
     counted(&app).await;

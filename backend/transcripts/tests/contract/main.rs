@@ -19,13 +19,13 @@ use colloquy_http::Edge;
 use colloquy_kernel::{Base, Capability, Kernel};
 use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
-use colloquy_store::{Executor as _, StoreError};
+use colloquy_store::Executor as _;
 use colloquy_transcripts::{TEXTS, Transcripts, TranscriptsCapability};
 use serde_json::json;
 use support::{TestDatabase, on_each_database};
 use test_routes::{
     ADMIN_KEY, Doubles, TestRoutes, TestRoutesBuilder, quick,
-    storage::counted,
+    storage::{counted, recount_texts},
     transcripts::{PATH, audio, ended, is_over, post_form, recording},
 };
 
@@ -105,12 +105,6 @@ async fn start_with(builder: TestRoutesBuilder, providers: Providers) -> TestRou
     let app = builder.start(|_| Vec::new(), place, &CAPABILITIES).await;
     app.start_background(&CAPABILITIES).await;
     app
-}
-
-/// Compares the sums of the texts of partners with their rows, and returns how many differed.
-async fn recount_texts(app: &TestRoutes<Place>) -> Result<u64, StoreError> {
-    let kinds = [TEXTS, colloquy_accounts::storage::TEXTS];
-    colloquy_accounts::storage::recount_texts(&app.state.store, &kinds).await
 }
 
 #[tokio::test]
@@ -214,7 +208,7 @@ on_each_database!(
         }
         assert_eq!(counted(&app).await, open);
         set("status = 'error', error = 'x', ended_at = created_at").await;
-        recount_texts(&app).await.unwrap();
+        recount_texts(&app, TEXTS).await.unwrap();
         for (key, status) in [
             (quota.key.as_str(), 403),
             (unscoped.as_str(), 403),

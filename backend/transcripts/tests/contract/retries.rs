@@ -68,7 +68,7 @@ on_each_database!(what_was_heard_before_the_failure_is_kept, |database| {
     assert_eq!(rows(&app, "transcript_parts").await, 1);
     assert_eq!(rows(&app, "blobs").await, 1);
     assert!(counted(&app).await > before);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
 
     let limit = async |seconds: u64| {
         let change = json!({"limits": {"seconds": seconds}});
@@ -106,7 +106,7 @@ on_each_database!(what_was_heard_before_the_failure_is_kept, |database| {
     app.state.blobs.sweep().await.unwrap();
     assert_eq!(rows(&app, "blobs").await, 0);
     assert_eq!(rows(&app, "transcript_parts").await, 0);
-    assert_eq!(recount_texts(&app).await.unwrap(), 0);
+    assert_eq!(recount_texts(&app, TEXTS).await.unwrap(), 0);
     counted(&app).await;
     let refused = app.post(&acme.key, &retry, json!({})).await.expect(409);
     let told = refused["error"].as_str().unwrap();
@@ -203,4 +203,46 @@ on_each_database!(a_retry_needs_a_place_and_the_switch, |database| {
     app.post(&acme.key, &retry, json!({})).await.expect(403);
     switch(true).await;
     app.post(&quota.key, &retry, json!({})).await.expect(200);
+});
+
+// The model that hears recordings is one that the quota, or its partner, lost since.
+on_each_database!(a_retry_needs_the_model, |database| {
+    let upstream = scripted().await;
+    let app = heard_by(&upstream, builder(&database)).await;
+    let acme = app.partner("acme").await;
+    let quota = quota(&app, &acme, 1).await;
+    let form = audio("a.wav", recording());
+    let made = post_form(&app, &quota.key, form).await.expect(200);
+    let path = made["id"].as_str().unwrap();
+    let retry = format!("{path}/retry");
+    failed(&app, &acme.key, path).await;
+    let of_quota = async |models: serde_json::Value| {
+        let change = json!({"allowed_models": models});
+        app.put(&acme.key, &quota.path, change).await.expect(200);
+    };
+    let of_partner = async |models: serde_json::Value| {
+        let change = json!({"settings": {"allowed_models": models}});
+        let changed = app.put(ADMIN_KEY, "/api/partners/acme", change).await;
+        changed.expect(200);
+    };
+    let refused = async || {
+        for key in [&acme.key, &quota.key] {
+            let refused = app.post(key, &retry, json!({})).await.expect(403);
+            let told = refused["error"].as_str().unwrap();
+            assert!(told.contains("model"), "{told}");
+        }
+        let read = app.get(&acme.key, path).await.expect(200);
+        assert_eq!(
+            (&read["status"], &read["retryable"]),
+            (&json!("error"), &json!(true))
+        );
+    };
+    of_quota(json!(["other"])).await;
+    refused().await;
+    of_quota(json!(["scripted-transcriber"])).await;
+    of_partner(json!(["other"])).await;
+    refused().await;
+    of_partner(json!(["other", "scripted-transcriber"])).await;
+    app.post(&quota.key, &retry, json!({})).await.expect(200);
+    failed(&app, &acme.key, path).await;
 });

@@ -74,7 +74,7 @@ on_each_database!(a_transcript_counts_until_it_is_deleted, |database| {
     let (first, second, recounted) = tokio::join!(
         delete_status(&app, key, path(1)),
         delete_status(&app, key, path(1)),
-        recount_texts(&app)
+        recount_texts(&app, TEXTS)
     );
     assert_eq!(recounted.unwrap(), 0);
     assert_eq!(first.min(second), 204);

@@ -116,7 +116,7 @@ export function Playground({ partner, name, content, values, greeting }: Playgro
   };
   return (
     <div class="playground">
-      <p class="hint">Type to the character as it is written here, saved or not. Replies cost what the model costs, and no quota limits them.</p>
+      <p class="hint">Type to the character as it is written here, saved or not. Replies cost what the model costs; they count as usage, and no quota limits them.</p>
       {shown.length > 0 && (
         <div ref={list} class="conversation" role="log" aria-label="Conversation" tabIndex={0}>
           <ol class="transcript">

@@ -11,13 +11,16 @@ import { MEASURES, MEASURE_NAMES, amountOf, formatAmount } from "../usage/measur
 import { type UsageRow, groupText, ordered, rowKey } from "../usage/series";
 import { More, Table } from "../ui/states";
 
+/** How the id of what is no quota begins: the budget that replies of drafts are counted in. */
+const DRAFTS = "drafts:";
+
 /** Rows that are rendered at a time. */
 const STEP = 200;
 
 function GroupCell({ partner, of, group, isFirst }: { partner: string; of: UsageRow; group: Group; isFirst: boolean }) {
   const text = groupText(of, group);
   const isNone = group === "character" && !of.character;
-  const id = group === "key" ? of.quota_id : null;
+  const id = group === "key" && !of.quota_id?.startsWith(DRAFTS) ? of.quota_id : null;
   const shown = id ? <Link to={address(QUOTA, { partner, id })}>{text}</Link> : isNone ? <span class="none">{text}</span> : text;
   if (isFirst) return <th scope="row" class={group === "day" ? "day" : "name"} dir="auto">{shown}</th>;
   return <td class="name" dir="auto">{shown}</td>;

@@ -8,7 +8,7 @@ export function Usage({ partner }: { partner: string }) {
   return (
     <UsageReport whose={{ partner }}>
       <p>
-        What is used with the keys of <Link to={address(QUOTAS, { partner })}>quotas</Link> counts here. Choose other days, or create a quota.
+        What is used with the keys of <Link to={address(QUOTAS, { partner })}>quotas</Link> and in playgrounds counts here. Choose other days, or create a quota.
       </p>
     </UsageReport>
   );

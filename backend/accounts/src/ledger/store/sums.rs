@@ -3,7 +3,9 @@
 use colloquy_store::{Dialect, Executor, StoreError, Value, statement};
 
 use super::stored;
-use crate::ledger::{Amounts, Measure, UsageFilter, UsageQuota, UsageRow, UsageScope};
+use crate::ledger::{
+    Amounts, Measure, UsageFilter, UsageQuota, UsageRow, UsageScope, budget::DRAFTS,
+};
 
 /// Returns at most `most` sums of days in groups, in the order of the groups: those after the group `after`.
 pub(in crate::ledger) async fn usage(
@@ -32,7 +34,7 @@ pub(in crate::ledger) async fn usage(
         later = format!("WHERE ({}) > ({})", columns(&groups), reached.join(", "));
     }
     values.push(stored(most).into());
-    let sql = sums(db.dialect(), &groups, condition, &later, values.len());
+    let sql = sums(db.dialect(), &groups, &condition, &later, values.len());
     let rows: Vec<SumRow> = db.fetch_all(statement(sql, values)).await?;
     Ok(rows.into_iter().map(SumRow::parse).collect())
 }
@@ -127,13 +129,16 @@ impl Group {
 }
 
 impl UsageScope {
-    /// Returns the value of `$1`, and the condition on rows of `usage_days`. Budgets are quotas that no key opens.
-    fn condition(&self) -> (Vec<Value>, &'static str) {
+    /// Returns the value of `$1`, and the condition on rows of `usage_days`. Budgets are quotas that no key opens; only that of drafts counts for the
+    /// partner.
+    fn condition(&self) -> (Vec<Value>, String) {
         match self {
-            Self::Quota(id) => (vec![id.as_str().into()], "quota = $1"),
+            Self::Quota(id) => (vec![id.as_str().into()], "quota = $1".to_owned()),
             Self::Partner(tenant) => (
                 vec![tenant.partner().as_str().into()],
-                "quota IN (SELECT id FROM quotas WHERE partner = $1 AND purpose = 'key')",
+                format!(
+                    "quota IN (SELECT id FROM quotas WHERE partner = $1 AND (purpose = 'key' OR id = '{DRAFTS}' || partner))"
+                ),
             ),
             Self::All => (
                 vec!["key".into()],

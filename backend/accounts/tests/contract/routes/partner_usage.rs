@@ -1,6 +1,9 @@
 //! Usage of all quotas of a partner, and usage as CSV.
 
-use colloquy_accounts::ledger::{Amounts, Measure};
+use colloquy_accounts::{
+    Tenant,
+    ledger::{Amounts, Measure, Outcome, UsageContext, budget},
+};
 use colloquy_store::statement;
 use test_routes::Answer;
 
@@ -134,6 +137,39 @@ on_each_database!(usage_of_a_partner_is_summed_over_its_quotas, |database| {
         .expect(201);
     let limited = limited["api_key"].as_str().unwrap();
     app.get(limited, PATH).await.expect(403);
+});
+
+on_each_database!(usage_of_drafts_counts_for_their_partner, |database| {
+    let app = start_by(builder(&database)).await;
+    let (acme, other) = (app.partner("acme").await, app.partner("other").await);
+    let tenant = Tenant::of_row("acme");
+    let opened = || budget::of_drafts(app.state.store.db(), &tenant, 1);
+    let (first, second) = tokio::join!(opened(), opened());
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!((first.as_str(), &second), ("drafts:acme", &first));
+    let about = UsageContext {
+        endpoint: "character_drafts",
+        model: "gpt".to_owned(),
+        character: None,
+        request_id: "request-1".to_owned(),
+    };
+    let used = Amounts::tokens(10, 5).with(Measure::Cost, 1_234);
+    let reservation = app.state.ledger.reserve_of_budget(&first, used, about);
+    let reservation = reservation.await.unwrap();
+    reservation.settled(used, Outcome::Completed).await;
+    let by_key = app.get(&acme.key, &format!("{PATH}?group_by=key")).await;
+    let by_key = by_key.expect(200);
+    let row = &by_key["rows"][0];
+    assert_eq!(row["quota_id"], "drafts:acme", "{by_key}");
+    assert_eq!(row["quota_name"], "Replies of drafts");
+    assert_eq!((&row["requests"], &row["tokens"]), (&json!(1), &json!(15)));
+    let theirs = app.get(&other.key, "/api/usage/other").await.expect(200);
+    assert_eq!(theirs["total"]["requests"], 0);
+    let listed = app.get(&acme.key, "/api/quotas/acme").await.expect(200);
+    assert_eq!(listed, json!([]));
+    app.get(&acme.key, "/api/quotas/acme/drafts:acme")
+        .await
+        .expect(404);
 });
 
 on_each_database!(usage_is_sent_as_csv_to_whoever_prefers_it, |database| {
