@@ -24,7 +24,7 @@ test("Markdown becomes what it means", () => {
   assert.equal(read("> said\n> so"), "quote(paragraph(said\n so))");
   assert.equal(read("| a | b |\n|---|---|\n| 1 | ~~2~~ |"), "table(head(item(a)item(b))row(item(1)item(deleted(2))))");
   assert.equal(read("```js\nlet a = '<b>';\n\nb\n```"), "code-block(let a = '<b>';\n\nb)");
-  assert.equal(read("`` a`b ``"), "code(a`b)");
+  assert.equal(read("`` a`b ``"), "paragraph(code(a`b))");
   assert.equal(read("a  \nb\n\n---"), "paragraph(abreak()b)rule()");
   assert.equal(read("\\*no\\* &amp; &lt;b&gt; &#x41; &unknown;"), "paragraph(*no* & <b> A &unknown;)");
   assert.equal(read(""), "");

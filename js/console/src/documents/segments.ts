@@ -1,27 +1,8 @@
 // What was heard in a recording, with its times.
 
-import { type Schemas, api } from "../api";
-import { ask } from "../problem";
-import type { Call } from "../ui/resource";
-import type { DocumentAt } from "./contents";
+import type { Schemas } from "../api";
 
 export type Segment = Schemas["SegmentView"];
-
-/** Segments that are read: more than 20 hours of speech. */
-const MAX_SEGMENTS = 5_000;
-
-/** Reads the segments of a recording, up to {@link MAX_SEGMENTS}. */
-export async function readSegments({ partner, base, id }: DocumentAt, call: Call): Promise<Segment[]> {
-  const segments: Segment[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const params = { path: { partner, kb: base, doc_id: id }, query: { ...(cursor && { cursor }) } };
-    const page = await ask(api.GET("/api/document-transcript/{partner}/{kb}/{doc_id}", { ...call, params }));
-    segments.push(...page.segments);
-    cursor = page.next_cursor;
-  } while (cursor && segments.length < MAX_SEGMENTS);
-  return segments;
-}
 
 /** Returns the index of the segment that is heard at a time; -1 between segments. */
 export function segmentAt(segments: readonly Segment[], ms: number): number {

@@ -3,10 +3,28 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
+import { api } from "../api";
 import type { DocumentAt } from "../documents/contents";
-import { type Segment, mark, readSegments, segmentAt } from "../documents/segments";
-import { useResource } from "../ui/resource";
+import { type Segment, mark, segmentAt } from "../documents/segments";
+import { ask } from "../problem";
+import { type Call, useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
+
+/** Segments that are read: more than 20 hours of speech. */
+const MAX_SEGMENTS = 5_000;
+
+/** Reads the segments of a recording, up to {@link MAX_SEGMENTS}. */
+async function readSegments({ partner, base, id }: DocumentAt, call: Call): Promise<Segment[]> {
+  const segments: Segment[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const params = { path: { partner, kb: base, doc_id: id }, query: { ...(cursor && { cursor }) } };
+    const page = await ask(api.GET("/api/document-transcript/{partner}/{kb}/{doc_id}", { ...call, params }));
+    segments.push(...page.segments);
+    cursor = page.next_cursor;
+  } while (cursor && segments.length < MAX_SEGMENTS);
+  return segments;
+}
 
 type WordsProps = { of: Segment[]; current: number; onSeek: (seconds: number) => void };
 
