@@ -20,7 +20,7 @@ test("Markdown becomes what it means", () => {
   assert.equal(read("- a\n- b"), "list(item(paragraph(a))item(paragraph(b)))");
   const [list] = readMarkdown("7. a\n8. b");
   assert.deepEqual([list.isOrdered, list.start], [true, 7]);
-  assert.equal(read("- [x] done\n- [ ] open"), "list(item(paragraph(☑  done))item(paragraph(☐  open)))");
+  assert.equal(read("- [x] done\n- [ ] open"), "list(item(paragraph(☑ done))item(paragraph(☐ open)))");
   assert.equal(read("> said\n> so"), "quote(paragraph(said\n so))");
   assert.equal(read("| a | b |\n|---|---|\n| 1 | ~~2~~ |"), "table(head(item(a)item(b))row(item(1)item(deleted(2))))");
   assert.equal(read("```js\nlet a = '<b>';\n\nb\n```"), "code-block(let a = '<b>';\n\nb)");

@@ -64,8 +64,8 @@ function entity(source: string): string {
 const unescaped = (text: string) => text.replaceAll(/\\([!-/:-@[-`{-~])/g, "$1").replaceAll(/&#?\w+;/g, entity);
 
 const KINDS: Record<string, Kind> = {
-  Paragraph: "paragraph", Blockquote: "quote", BulletList: "list", OrderedList: "list", ListItem: "item", Task: "paragraph", HorizontalRule: "rule",
-  StrongEmphasis: "strong", Emphasis: "emphasis", Strikethrough: "deleted", HardBreak: "break", Table: "table", TableHeader: "head", TableRow: "row",
+  Paragraph: "paragraph", Blockquote: "quote", BulletList: "list", OrderedList: "list", ListItem: "item", Task: "paragraph",
+  StrongEmphasis: "strong", Emphasis: "emphasis", Strikethrough: "deleted", Table: "table", TableHeader: "head", TableRow: "row",
 };
 /** Nodes that are marks of others, or that are looked up. */
 const HIDDEN = /^(\w*Mark|TableDelimiter|LinkReference|CodeInfo|Comment|CommentBlock|ProcessingInstruction|ProcessingInstructionBlock)$/;
@@ -142,7 +142,11 @@ class Reader {
       case "Entity":
         return entity(this.#text(node));
       case "TaskMarker":
-        return `${/x/i.test(this.#text(node)) ? MARKERS.checked : MARKERS.unchecked} `;
+        return /x/i.test(this.#text(node)) ? MARKERS.checked : MARKERS.unchecked;
+      case "HorizontalRule":
+        return { kind: "rule", children: [] };
+      case "HardBreak":
+        return { kind: "break", children: [] };
       case "TableCell":
         return { kind: "item", children: this.#children(node, depth) };
       case "URL":
