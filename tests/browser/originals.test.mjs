@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Key } from "selenium-webdriver";
 
 import { accessible } from "./stage/axe.mjs";
-import { PARTNER, WITH_EARS } from "./stage/backend.mjs";
+import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
 import { repeatedSpeech, understoodInPart } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
@@ -171,7 +171,7 @@ scene("a text of millions of characters is edited in the console without delay",
   assert.equal(content, `Here ${long}`);
 });
 
-scene("the words of a recording follow its sound in the console", { backend: { env: WITH_EARS } }, async (stage) => {
+scene("the words of a recording follow its sound in the console", { models: true }, async (stage) => {
   const { page, route, add } = await opened(stage);
   const { id, path } = await add(new File([repeatedSpeech(10)], "orders.wav"));
   const segments = async () => (await stage.backend.admin("GET", `/api/document-transcript/${route}/${id}`)).content.segments;
