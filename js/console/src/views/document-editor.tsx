@@ -104,7 +104,7 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
 
   const write = async (replaced: Replaced) => {
     try {
-      const isWritten = await writeText(at, variant, edit.text, replaced);
+      const isWritten = await writeText(at, variant, (textEdits.peek(textAt) ?? edit).text, replaced);
       textEdits.end(textAt);
       notify(isWritten ? `The ${WHAT[variant]} is saved` : `The ${WHAT[variant]} is kept until the budget has room for it`);
     } catch (thrown) {
@@ -122,6 +122,16 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
     isBusy.value = false;
   };
   const discard = () => textEdits.end(textAt);
+  /** Returns the edit with all that was typed, if it changes something. */
+  const changed = () => {
+    editor.current?.flush();
+    const now = textEdits.peek(textAt) ?? edit;
+    return textEdits.isChanged(now) ? now : null;
+  };
+  const saveChanged = () => {
+    const now = changed();
+    if (now) void save(replacedBy(now.before));
+  };
   const theirs = conflict.value;
   const overwrite = ({ now, isWaiting }: Conflict) => void save(isWaiting ? "any" : replacedBy(now));
   return (
@@ -141,10 +151,10 @@ export function Editor({ at, name, variant }: { at: DocumentAt; name: string; va
         <button type="button" aria-pressed={isPreviewed.value} onClick={() => (isPreviewed.value = !isPreviewed.value)}>
           Preview
         </button>
-        <button type="button" onClick={() => (hasChanges ? (isDiscarding.value = true) : discard())}>
+        <button type="button" onClick={() => (changed() ? (isDiscarding.value = true) : discard())}>
           {hasChanges ? "Discard" : "Cancel"}
         </button>
-        <button type="button" class="primary" aria-disabled={isBusy.value || !hasChanges} onClick={() => hasChanges && void save(replacedBy(edit.before))}>
+        <button type="button" class="primary" aria-disabled={isBusy.value || !hasChanges} onClick={saveChanged}>
           {isBusy.value ? "Saving…" : "Save"}
         </button>
       </div>
