@@ -56,7 +56,38 @@ function writeHashed(name, content) {
   return `/console/assets/${file}`;
 }
 
+const pdfjs = path.dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
+
+/**
+ * Files that pdf.js loads itself: maps of characters, fonts that browsers lack, and decoders of images. These are scripts: WebAssembly would need a wider
+ * policy.
+ */
+const PDF_FILES = [
+  ...readdirSync(path.join(pdfjs, "cmaps")).filter((file) => file.endsWith(".bcmap")).map((file) => `cmaps/${file}`),
+  "standard_fonts/FoxitDingbats.pfb",
+  "standard_fonts/FoxitSymbol.pfb",
+  "wasm/jbig2_nowasm_fallback.js",
+  "wasm/openjpeg_nowasm_fallback.js",
+];
+const PDF_LICENSES = ["cmaps/LICENSE", "standard_fonts/LICENSE_FOXIT", "wasm/LICENSE_JBIG2", "wasm/LICENSE_OPENJPEG", "wasm/LICENSE_PDFJS_JBIG2", "wasm/LICENSE_PDFJS_OPENJPEG"];
+/** Files that are compressed already. */
+const PACKED = /\.(bcmap|pfb)$/;
+
+/** Copies the files of pdf.js into a folder whose name has their hash, and returns its address. */
+function copyPdfFiles() {
+  const hash = createHash("sha256");
+  for (const file of PDF_FILES) hash.update(file).update(readFileSync(path.join(pdfjs, file)));
+  const folder = `pdf-${hash.digest("hex").slice(0, 8).toUpperCase()}`;
+  for (const file of PDF_FILES) {
+    const to = path.join(assets, folder, file);
+    mkdirSync(path.dirname(to), { recursive: true });
+    writeFileSync(to, readFileSync(path.join(pdfjs, file)));
+  }
+  return `/console/assets/${folder}/`;
+}
+
 mkdirSync(assets, { recursive: true });
+const pdfWorker = writeHashed("pdf-worker.js", readFileSync(path.join(pdfjs, "legacy/build/pdf.worker.min.mjs")));
 const icons = writeHashed("icons.svg", sprite());
 const { metafile } = await build({
   entryPoints: [path.join(console_, "src/main.tsx")],
@@ -73,7 +104,7 @@ const { metafile } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
-  define: { ICONS_URL: JSON.stringify(icons) },
+  define: { ICONS_URL: JSON.stringify(icons), PDF_WORKER_URL: JSON.stringify(pdfWorker), PDF_FILES_URL: JSON.stringify(copyPdfFiles()) },
 });
 
 const outputs = Object.entries(metafile.outputs).map(([file, output]) => ({ file: path.resolve(file), ...output }));
@@ -86,7 +117,7 @@ for (const file of first) {
   }
 }
 const packages = packagesIn(metafile).map((folder) => path.resolve(folder));
-const licenses = writeHashed("licenses.txt", licenseTexts([...packages, lucide]));
+const licenses = writeHashed("licenses.txt", licenseTexts([...packages, lucide], PDF_LICENSES.map((file) => path.join(pdfjs, file))));
 const url = (file) => `/console/${path.relative(dist, file)}`;
 writeFileSync(
   path.join(dist, "index.html"),
@@ -112,6 +143,7 @@ const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter
 let firstBytes = 0;
 for (const entry of files) {
   const file = path.join(entry.parentPath, entry.name);
+  if (PACKED.test(file)) continue;
   const content = readFileSync(file);
   const zipped = gzipSync(content, { level: 9 });
   writeFileSync(`${file}.gz`, zipped);

@@ -31,7 +31,12 @@ function licenseOf(folder) {
   return [`${name} ${version}`, `Licence: ${license}`, "", texts.join("\n\n")].join("\n");
 }
 
-/** Returns name, version, licence and licence text of packages. Fails if one has no text, or a licence that is not allowed. */
-export function licenseTexts(folders) {
-  return `${folders.map(licenseOf).join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
+const partOf = (file) => [`Part of ${path.basename(path.dirname(path.dirname(file)))}`, "", readFileSync(file, "utf8").replaceAll("\r\n", "\n").trim()].join("\n");
+
+/**
+ * Returns name, version, licence and licence text of packages, and the texts of licences of `parts` of them. Fails if a package has no text, or a licence
+ * that is not allowed.
+ */
+export function licenseTexts(folders, parts = []) {
+  return `${[...folders.map(licenseOf), ...parts.map(partOf)].join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
 }

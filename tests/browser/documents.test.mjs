@@ -186,18 +186,13 @@ consoleScene("a document is read and edited in the console, and what others wrot
   await page.says("The texts are equal.");
   await page.click("Rewritten");
   await page.click("Edit");
-  const write = async (words) => {
-    const field = await page.field("content");
-    await field.clear();
-    await field.sendKeys(words);
-  };
-  await write("It opens at nine.");
+  await page.write("It opens at nine.");
   await accessible(page, "an editor", null);
   // Arrow keys pass the tab with the editor, which leaves the focus with the tabs.
   await page.click("Digitized");
   await page.press("Digitized", Key.ARROW_RIGHT);
   await page.focuses("Rewritten");
-  await page.field("content");
+  await page.editor();
   await page.driver.actions().sendKeys(Key.ARROW_RIGHT).perform();
   await page.focuses("Changes");
   // What is written survives a visit elsewhere, is listed there, and is not lost by signing out unasked.
@@ -211,7 +206,7 @@ consoleScene("a document is read and edited in the console, and what others wrot
   await page.click("1 unsaved text");
   await accessible(page, "unsaved texts", null);
   await page.driver.executeScript("document.querySelector('dialog[open] li a').click()");
-  assert.equal(await (await page.field("content")).getAttribute("value"), "It opens at nine.");
+  assert.equal(await page.written(), "It opens at nine.");
   const content = `/api/documents/${base.route}/${text}/content/rewritten`;
   await stage.backend.admin("PUT", content, form({ content: "It opens at eight." }));
   await page.click("Save");

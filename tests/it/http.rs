@@ -156,6 +156,7 @@ async fn every_list_refuses_a_parameter_that_it_does_not_have() {
         "/api/document-chunks/{partner}/{kb}/{doc_id}",
         "/api/document-history/{partner}/{kb}/{doc_id}",
         "/api/document-list/{partner}/{kb}",
+        "/api/document-transcript/{partner}/{kb}/{doc_id}",
         "/api/folder-list/{partner}/{kb}",
         "/api/kb-list/{partner}",
         "/api/keys/{partner}",

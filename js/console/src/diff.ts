@@ -1,4 +1,7 @@
 // Differences of two texts, line by line, with bounds on the work.
+//
+// These are shown as text rather than by the merge view of CodeMirror: screen readers say of each line that it was added or removed, a print has all of
+// them, and the views of characters need no editor.
 
 import { diffLines } from "diff";
 

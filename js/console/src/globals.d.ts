@@ -5,3 +5,15 @@ interface HTMLElement {
   /** Shows a popover that `source` anchors. */
   showPopover(options: { source: HTMLElement }): void;
 }
+
+/** The address of the worker of pdf.js, set by the build. */
+declare const PDF_WORKER_URL: string;
+/** The address of the folder of files that pdf.js loads, set by the build. */
+declare const PDF_FILES_URL: string;
+
+/** Trusted Types, where the browser has them. */
+interface Window {
+  trustedTypes?: {
+    createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
+  };
+}

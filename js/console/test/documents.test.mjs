@@ -34,7 +34,8 @@ test("only raster images and recordings become blobs with a type of their own", 
   assert.deepEqual(kinds("image/png", "IMAGE/JPEG; q=1", "image/gif", "image/webp"), ["image", "image", "image", "image"]);
   assert.deepEqual(kinds("audio/mpeg", "audio/wav", "audio/mp4", "video/mp4"), ["audio", "audio", "audio", "video"]);
   assert.deepEqual(kinds("text/html", "image/svg+xml", "application/xhtml+xml", "text/xml", "text/javascript"), Array(5).fill("text"));
-  assert.deepEqual(kinds("application/pdf", "image/tiff", "application/msword", "", null, undefined), Array(6).fill("download"));
+  assert.deepEqual(kinds("application/pdf", "Application/PDF; x=y"), ["pdf", "pdf"]);
+  assert.deepEqual(kinds("image/tiff", "application/msword", "", null, undefined), Array(5).fill("download"));
   for (const type of ["image/png", "video/quicktime"]) assert.match(showingOf(type).type, /^(image|video)\/(png|mp4)$/);
 });
 

@@ -106,6 +106,24 @@ export class ConsolePage {
     await field.sendKeys(text);
   }
 
+  /** Finds the content of the editor of a text, which is in a shadow root. */
+  editor() {
+    const find = () => this.driver.executeScript("return document.querySelector('.text-editor')?.shadowRoot?.querySelector('.cm-content')");
+    return until("there is an editor", find);
+  }
+
+  /** Replaces the text of the editor. */
+  async write(text) {
+    const content = await this.editor();
+    await this.driver.executeScript((field) => field.focus(), content);
+    await this.driver.actions().keyDown(Key.CONTROL).sendKeys("a").keyUp(Key.CONTROL).sendKeys(text).perform();
+  }
+
+  /** Returns the text of the editor, if it is short. */
+  async written() {
+    return this.driver.executeScript((field) => [...field.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n"), await this.editor());
+  }
+
   /** Chooses an entry of a menu by its text. */
   async choose(name, text) {
     const field = await this.field(name);

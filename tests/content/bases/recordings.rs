@@ -72,6 +72,20 @@ async fn heard(database: TestDatabase) {
             format!("[00:00] {HEARD}\n"),
             "{name}"
         );
+        let said = app.get(key, &format!("/api/document-transcript/{BASE}/{id}"));
+        let said = said.await.expect(200);
+        let segment = &said["segments"][0];
+        assert_eq!(
+            (&segment["begin_ms"], &segment["text"]),
+            (&json!(0), &json!(HEARD)),
+            "{name}"
+        );
+        let end = segment["end_ms"].as_i64().unwrap();
+        let length = (sound.len() / 2 * 1_000 / RATE_HZ) as i64;
+        assert!(
+            (length - 300..length + 300).contains(&end),
+            "{name}: {end} of {length}"
+        );
         asked += 1;
         assert_eq!(upstream.requests(Api::Transcription).len(), asked, "{name}");
         // What was paid for is not paid for again.

@@ -26,6 +26,7 @@ mod retrieval;
 mod retrieval_views;
 mod streamed;
 mod toc;
+mod transcript;
 mod tuning;
 mod uploads;
 mod vectorstore;
@@ -86,6 +87,7 @@ where
         .routes(routes!(contents::bundle))
         .routes(routes!(chunks::list))
         .routes(routes!(history::list))
+        .routes(routes!(transcript::list))
         .routes(routes!(processing::process))
         .routes(routes!(processing::rewrite_folder))
         .routes(routes!(processing::rewrite_base))

@@ -26,6 +26,21 @@ pub(crate) async fn transcript(
         .await
 }
 
+/// Returns at most `limit` parts of a recording with words that begin behind the sample `after`, in order.
+pub(crate) async fn spoken_parts(
+    db: &impl Executor,
+    document: &str,
+    source: &str,
+    after: i64,
+    limit: u64,
+) -> Result<Vec<TranscribedPart>, StoreError> {
+    let sql = "SELECT begin_sample, end_sample, words, assumed_language FROM knowledge_transcripts \
+               WHERE document_id = $1 AND source = $2 AND begin_sample > $3 AND TRIM(words) <> '' ORDER BY begin_sample LIMIT $4";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values = [document.into(), source.into(), after.into(), limit.into()];
+    db.fetch_all(statement(sql, values)).await
+}
+
 pub(crate) async fn put_part(
     db: &impl Executor,
     document: &str,

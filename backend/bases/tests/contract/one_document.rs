@@ -216,3 +216,52 @@ rule!(
         is_guarded(app, key, "document-history", &id).await;
     }
 );
+
+on_each_database!(words_of_a_recording_have_times, |database| {
+    let app = start_working(builder(&database)).await;
+    let key = furnished(&app).await.key;
+    let id = add(&app, &key, "Hours", HOURS).await;
+    settled(&app, &key).await;
+    let path = format!("/api/document-transcript/{BASE}/{id}");
+    let none = app.get(&key, &path).await.expect(200);
+    assert_eq!(none, json!({"segments": [], "next_cursor": null}));
+    let described = app.get(&key, &format!("/api/document/{BASE}/{id}")).await;
+    let original = described.expect(200)["content_hash"].clone();
+    let original = original.as_str().unwrap();
+    let put = "INSERT INTO knowledge_transcripts (document_id, source, begin_sample, end_sample, words) VALUES ($1, $2, $3, $4, $5)";
+    let parts = [
+        (original, 0, 16_000, ""),
+        (original, 16_000, 40_000, " We open at nine. "),
+        (original, 40_000, 56_000, " "),
+        (original, 56_000, 88_000, "And close at six."),
+        ("another original", 16_000, 32_000, "Old words"),
+    ];
+    for (source, begin, end, words) in parts {
+        let values = [
+            id.as_str().into(),
+            source.into(),
+            i64::from(begin).into(),
+            i64::from(end).into(),
+            words.into(),
+        ];
+        let part = colloquy_store::statement(put, values);
+        app.state.store.db().execute(part).await.unwrap();
+    }
+    let segments = json!([
+        {"begin_ms": 1_000, "end_ms": 2_500, "text": "We open at nine."},
+        {"begin_ms": 3_500, "end_ms": 5_500, "text": "And close at six."},
+    ]);
+    let whole = app.get(&key, &path).await.expect(200);
+    assert_eq!(whole["segments"], segments);
+    let first = app.get(&key, &format!("{path}?limit=1")).await.expect(200);
+    assert_eq!(first["segments"], json!([segments[0]]));
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let next = app
+        .get(&key, &format!("{path}?limit=1&cursor={cursor}"))
+        .await;
+    assert_eq!(
+        next.expect(200),
+        json!({"segments": [segments[1]], "next_cursor": null})
+    );
+    is_guarded(&app, &key, "document-transcript", &id).await;
+});

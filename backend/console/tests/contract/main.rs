@@ -574,6 +574,8 @@ async fn the_page_is_kept_from_other_pages() {
             "media-src 'self' blob:",
             "frame-ancestors 'none'",
             "require-trusted-types-for 'script'",
+            "trusted-types colloquy-console",
+            "worker-src 'self'",
         ] {
             assert!(policy.split("; ").any(|one| one == rule), "{policy}");
         }

@@ -11,8 +11,8 @@ export type Variant = "original" | "digitized" | "rewritten" | "draft";
 export type WritableVariant = "digitized" | "rewritten";
 export type DocumentAt = { partner: string; base: string; id: string };
 
-/** The longest text that is edited, in UTF-16 units: text fields of browsers get slow. */
-export const MAX_EDITED = 2_000_000;
+/** The longest text that is edited, in UTF-16 units. */
+export const MAX_EDITED = 8_000_000;
 /** Above this number of characters, a text is not read again after each event. */
 export const MAX_LIVE = 1_000_000;
 

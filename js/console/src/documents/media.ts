@@ -9,7 +9,7 @@ const TEXTS = ["application/json", "application/xml", "application/yaml", "appli
 export const DOWNLOAD_TYPE = "application/octet-stream";
 
 /** How an original is shown; `type` is the type of its blob. */
-export type Showing = { kind: "image" | "audio" | "video"; type: string } | { kind: "text" } | { kind: "download" };
+export type Showing = { kind: "image" | "audio" | "video"; type: string } | { kind: "text" | "pdf" | "download" };
 
 /** Returns how an original of a media type is shown. */
 export function showingOf(mediaType: string | null | undefined): Showing {
@@ -17,6 +17,7 @@ export function showingOf(mediaType: string | null | undefined): Showing {
   if (IMAGES.includes(type)) return { kind: "image", type };
   if (AUDIO.includes(type)) return { kind: "audio", type };
   if (VIDEO.includes(type)) return { kind: "video", type: "video/mp4" };
+  if (type === "application/pdf") return { kind: "pdf" };
   if (type.startsWith("text/") || TEXTS.includes(type)) return { kind: "text" };
   return { kind: "download" };
 }

@@ -1,6 +1,7 @@
-// The original of a document: text as text, images and recordings from blobs of safe types, anything else as a download.
+// The original of a document: text as text, images, recordings and pages from blobs of safe types, anything else as a download.
 
 import { type Signal, useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
 import type { Schemas } from "../api";
@@ -10,24 +11,29 @@ import { type Problem, toProblem } from "../problem";
 import { Action } from "../ui/action";
 import { formatBytes } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { lazy } from "../ui/lazy";
 import { useResource } from "../ui/resource";
 import { Empty, Failed, Shown } from "../ui/states";
 import { LongText } from "./document-text";
 
 type DocumentView = Schemas["DocumentView"];
 type Props = { at: DocumentAt; of: DocumentView };
-type Media = Exclude<Showing, { kind: "text" | "download" }>;
+type Media = Extract<Showing, { type: string }>;
 
 /** Larger originals are loaded when the user asks for it. */
 const MAX_UNASKED_BYTES = 20_000_000;
+/** Larger PDF files are downloaded only: all of a file is in the memory of the page. */
+const MAX_PDF_BYTES = 200_000_000;
+
+const PdfOriginal = lazy(async () => (await import("./document-pdf")).PdfOriginal);
+const Recording = lazy(async () => (await import("./document-recording")).Recording);
 
 type Loaded = { url: Signal<string | null>; share: Signal<number>; problem: Signal<Problem | null> };
 
 /** Loads an original into a blob of a given type. */
-function useBlob(at: DocumentAt, type: string, version: string, isWanted: boolean): Loaded {
+function useBlob(at: DocumentAt, type: string, version: string): Loaded {
   const [url, share, problem] = [useSignal<string | null>(null), useSignal(0), useSignal<Problem | null>(null)];
   useEffect(() => {
-    if (!isWanted) return;
     const stopped = new AbortController();
     let made: string | null = null;
     download(at, "original", stopped.signal, (now) => (share.value = now)).then(
@@ -46,30 +52,34 @@ function useBlob(at: DocumentAt, type: string, version: string, isWanted: boolea
       problem.value = null;
       if (made) URL.revokeObjectURL(made);
     };
-  }, [at.partner, at.base, at.id, type, version, isWanted]);
+  }, [at.partner, at.base, at.id, type, version]);
   return { url, share, problem };
 }
 
-function Player({ media: { kind }, url, name, onFail }: { media: Media; url: string; name: string; onFail: () => void }) {
-  if (kind === "image") return <img class="original" src={url} alt={name} onError={onFail} />;
-  if (kind === "audio") return <audio controls src={url} aria-label={name} onError={onFail} />;
-  return <video controls src={url} aria-label={name} onError={onFail} />;
-}
-
-function MediaOriginal({ at, of, media }: Props & { media: Media }) {
-  const bytes = of.bytes ?? 0;
+/** Shows an original at once, or when the user asks for it if it is large. */
+function WhenWanted({ bytes, children }: { bytes: number; children: (onRetry: () => void) => ComponentChildren }) {
   const isWanted = useSignal(bytes <= MAX_UNASKED_BYTES);
-  const hasFailed = useSignal(false);
-  const { url, share, problem } = useBlob(at, media.type, of.content_hash ?? "", isWanted.value);
-  if (problem.value) return <Failed problem={problem.value} retry={() => (isWanted.value = false)} />;
-  if (hasFailed.value) return <p class="none">This browser cannot show the file. Download it instead.</p>;
-  if (url.value) return <Player media={media} url={url.value} name={of.name} onFail={() => (hasFailed.value = true)} />;
-  if (isWanted.value) return <progress max={1} value={share.value} aria-label="Loading the original" />;
+  if (isWanted.value) return <>{children(() => (isWanted.value = false))}</>;
   return (
     <button type="button" onClick={() => (isWanted.value = true)}>
       <Icon name="play" /> Load {formatBytes(bytes)}
     </button>
   );
+}
+
+function MediaOriginal({ at, of, media, onRetry }: Props & { media: Media; onRetry: () => void }) {
+  const hasFailed = useSignal(false);
+  const { url, share, problem } = useBlob(at, media.type, of.content_hash ?? "");
+  if (problem.value) return <Failed problem={problem.value} retry={onRetry} />;
+  if (hasFailed.value) return <p class="none">This browser cannot show the file. Download it instead.</p>;
+  if (!url.value) return <progress max={1} value={share.value} aria-label="Loading the original" />;
+  const fail = () => (hasFailed.value = true);
+  if (media.kind === "image") return <img class="original" src={url.value} alt={of.name} onError={fail} />;
+  return <Recording at={at} name={of.name} kind={media.kind} url={url.value} version={of.content_hash ?? ""} onFail={fail} />;
+}
+
+function PdfFile({ at, of, onRetry }: Props & { onRetry: () => void }) {
+  return <PdfOriginal at={at} name={of.name} version={of.content_hash ?? ""} onRetry={onRetry} />;
 }
 
 function TextOriginal({ at, of }: Props) {
@@ -83,24 +93,43 @@ function TextOriginal({ at, of }: Props) {
   );
 }
 
+/** Says what a file is that is not shown, and what to do instead. */
+function NotShown({ of, why, children }: { of: DocumentView; why: string; children: ComponentChildren }) {
+  return (
+    <Empty icon="file-text" title={of.file_original ?? of.name}>
+      <p>
+        {of.media_type ?? "The file"} {typeof of.bytes === "number" && `(${formatBytes(of.bytes)})`} {why} Its text is under Digitized.
+      </p>
+      {children}
+    </Empty>
+  );
+}
+
 export function Original({ at, of }: Props) {
   const showing = showingOf(of.media_type);
+  const bytes = of.bytes ?? 0;
   const save = () => saveContent(at, "original", of.file_original ?? of.name);
   const button = <Action icon="download" label="Download" busy="Downloading…" onRun={save} />;
-  if (showing.kind === "download") {
+  const isTooLarge = showing.kind === "pdf" && bytes > MAX_PDF_BYTES;
+  if (showing.kind === "download" || isTooLarge) {
     return (
-      <Empty icon="file-text" title={of.file_original ?? of.name}>
-        <p>
-          {of.media_type ?? "The file"} {typeof of.bytes === "number" && `(${formatBytes(of.bytes)})`} is not shown here. Its text is under Digitized.
-        </p>
+      <NotShown of={of} why={isTooLarge ? "is too large to be shown here." : "is not shown here."}>
         {button}
-      </Empty>
+      </NotShown>
     );
   }
   return (
     <>
       <div class="actions">{button}</div>
-      {showing.kind === "text" ? <TextOriginal at={at} of={of} /> : <MediaOriginal key={of.content_hash} at={at} of={of} media={showing} />}
+      {showing.kind === "text" ? (
+        <TextOriginal at={at} of={of} />
+      ) : (
+        <WhenWanted key={of.content_hash} bytes={bytes}>
+          {(onRetry) =>
+            "type" in showing ? <MediaOriginal at={at} of={of} media={showing} onRetry={onRetry} /> : <PdfFile at={at} of={of} onRetry={onRetry} />
+          }
+        </WhenWanted>
+      )}
     </>
   );
 }
