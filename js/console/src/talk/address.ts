@@ -1,4 +1,4 @@
-// The address of the page for calls.
+// Addresses of the page for calls.
 
 import { versionOf } from "../characters/parameters";
 
@@ -20,4 +20,10 @@ export function readTarget(query: URLSearchParams): Target | null {
   if (!partner) return null;
   if (draft) return { partner, draft };
   return name ? { partner, name, version: versionOf(query.get("version")) } : null;
+}
+
+/** Returns the address of a call's session at the origin of this page, which is the one that it may connect to. */
+export function atOrigin(signedUrl: string, { protocol, host }: { protocol: string; host: string }): string {
+  const url = new URL(signedUrl);
+  return `${protocol === "https:" ? "wss:" : "ws:"}//${host}${url.pathname}${url.search}`;
 }

@@ -7,7 +7,7 @@ import { readNewest, readVersion } from "../characters/save";
 import { systemClock } from "../clock";
 import { type Answer, Problem, ask } from "../problem";
 import { joinTabs } from "../tabs";
-import type { Target } from "./address";
+import { type Target, atOrigin } from "./address";
 import { type Called, request } from "./handover";
 
 /** Seconds after which a call ends. */
@@ -28,12 +28,6 @@ export async function readCalled(target: Target, last?: Called): Promise<Called>
   // Of versions, a reference is the newest.
   const character = version === null ? reference : { personality, parameters };
   return { name: parameters.name ?? parameters.robot_name ?? name, character, values: {} };
-}
-
-/** Returns the address of a call's session at the origin of this page, which is the one that it may connect to. */
-export function atOrigin(signedUrl: string, { protocol, host }: { protocol: string; host: string }): string {
-  const url = new URL(signedUrl);
-  return `${protocol === "https:" ? "wss:" : "ws:"}//${host}${url.pathname}${url.search}`;
 }
 
 /** Creates a call with a character. */
