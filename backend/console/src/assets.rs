@@ -6,7 +6,7 @@
 //! There are two pages: the console, and the one that calls a character, which may run WebAssembly and hear the microphone.
 
 use axum::{
-    extract::Path,
+    extract::{self, Path},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{
@@ -18,7 +18,7 @@ use axum::{
     routing::get,
 };
 use colloquy_http::ApiError;
-use colloquy_kernel::{State, router::DescribedRouter};
+use colloquy_kernel::{Kernel, State, node, router::DescribedRouter};
 use rust_embed::{Embed, EmbeddedFile};
 
 /// The files. A debug build reads them when they are asked for.
@@ -85,7 +85,7 @@ pub(super) fn routes<S: State>() -> DescribedRouter<S> {
     DescribedRouter::new()
         .route("/console", get(async || Redirect::temporary("/console/")))
         .route("/console/", get(page))
-        .route("/console/talk", get(talk))
+        .route("/console/talk", get(talk::<S>))
         .route("/console/{*path}", get(file))
 }
 
@@ -93,8 +93,33 @@ async fn page(headers: HeaderMap) -> Response {
     CONSOLE.answer(&headers)
 }
 
-async fn talk(headers: HeaderMap) -> Response {
-    TALK.answer(&headers)
+async fn talk<S: State>(extract::State(state): extract::State<S>, headers: HeaderMap) -> Response {
+    let mut answer = TALK.answer(&headers);
+    // The SDK goes on with a call at the node that holds it, which has another origin then.
+    if let Some(policy) = policy_with_nodes(state.as_ref()).await {
+        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    answer
+}
+
+/// Returns the policy of the page of calls where nodes have origins of their own: the page may connect to these as well.
+async fn policy_with_nodes(kernel: &Kernel) -> Option<HeaderValue> {
+    kernel.config.http.node_url.as_ref()?;
+    let origins = match node::origins(kernel).await {
+        Ok(origins) => origins,
+        Err(error) => {
+            kernel
+                .store
+                .complain("reading the nodes for a page", &error);
+            return None;
+        }
+    };
+    // http -> ws, https -> wss.
+    let sockets = origins.iter().map(|it| it.replacen("http", "ws", 1));
+    let sockets = sockets.collect::<Vec<_>>().join(" ");
+    let own = "connect-src 'self'";
+    let policy = TALK.policy.replacen(own, &format!("{own} {sockets}"), 1);
+    HeaderValue::try_from(policy).ok()
 }
 
 /// Answers with a file, or with the console for any path that the console itself understands.
