@@ -121,15 +121,16 @@ test("a call that is given up while it is created is ended at the server, and no
 });
 
 test("what fails is told in words, and the next call begins without it", async () => {
-  const refusal = { message: "must be a string", field: "character.parameters.voice" };
+  const { Call, Problem } = await load("talk/call.ts", "problem.ts");
   let isRefused = true;
-  const { call, manager } = await begin(async () => {
-    if (isRefused) throw Object.assign(new Error(refusal.message), refusal);
+  const create = async () => {
+    if (isRefused) throw new Problem(400, "invalid_parameters", "must be a string", "character.parameters.voice");
     return { id: "2", signedUrl: "ws://a" };
-  });
+  };
+  const call = new Call({ Manager: FakeManager, create, cancel: () => {} });
+  const manager = FakeManager.last;
   await call.start();
-  assert.equal(call.state.value, "error");
-  assert.match(call.failure.value, /must be a string/);
+  assert.deepEqual([call.state.value, call.failure.value], ["error", "character.parameters.voice: must be a string"]);
   isRefused = false;
   await call.start();
   assert.equal(call.failure.value, "");
@@ -148,7 +149,9 @@ test("what fails is told in words, and the next call begins without it", async (
 });
 
 test("states and errors have words of their own, and other errors their message", async () => {
-  const { failureWords, stateWords } = await load("talk/words.ts");
+  const { failureWords, refusalWords, stateWords } = await load("talk/words.ts");
+  assert.match(refusalWords({ status: 401, message: "no key" }), /Sign in/);
+  assert.equal(refusalWords({ status: 429, message: "later" }), "later");
   assert.equal(stateWords("ongoing", "thinking", null), "It thinks");
   assert.equal(stateWords("completed", null, "time_limit"), "The time of the call is over");
   assert.equal(stateWords("completed", null, null), "The call is over");

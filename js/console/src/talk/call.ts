@@ -4,7 +4,7 @@ import { type ReadonlySignal, batch, computed, signal } from "@preact/signals";
 import type { AgentState, CallManager, Callbacks, Config, HangUpReason, TranscriptLine } from "@colloquy/sdk";
 
 import { toProblem } from "../problem";
-import { type State, failureWords } from "./words";
+import { type State, failureWords, refusalWords } from "./words";
 
 /** What a call needs of others. */
 export type CallPorts = {
@@ -90,9 +90,8 @@ export class Call {
       await this.#manager.handleCall2(null, null, signedUrl);
     } catch (error) {
       if (count !== this.#count) return;
-      const { message, field } = toProblem(error);
       batch(() => {
-        this.failure.value = field ? `${field}: ${message}` : message;
+        this.failure.value = refusalWords(toProblem(error));
         this.state.value = "error";
       });
     }

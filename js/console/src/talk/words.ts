@@ -2,6 +2,8 @@
 
 import type { AgentState, CallErrorCode, CallStatus, HangUpReason } from "@colloquy/sdk";
 
+import type { Problem } from "../problem";
+
 /** The state of the page: that of a call, or `creating` while the server makes one. */
 export type State = "idle" | "creating" | CallStatus;
 
@@ -52,3 +54,9 @@ const FAILURES: Partial<Record<CallErrorCode, string>> = {
 
 /** Returns what to do about an error of the SDK. */
 export const failureWords = ({ code, message }: { code: CallErrorCode; message: string }): string => FAILURES[code] ?? message;
+
+/** Returns why the server created no call. */
+export function refusalWords({ status, field, message }: Problem): string {
+  if (status === 401) return "Sign in to the console, then call again.";
+  return field ? `${field}: ${message}` : message;
+}
