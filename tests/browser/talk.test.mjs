@@ -55,7 +55,7 @@ scene("a draft is called from its playground, understands, answers, and its call
   await page.enter("greeting-0", "Good morning.");
   await page.says("The name is missing.");
   await page.press("Playground");
-  const { back, again } = await inNewWindow(page, () => page.click("Call"));
+  const { back, again } = await inNewWindow(page, () => page.press("Call"));
   await page.says("Talk with Ada");
   await page.says("Not in a call");
   await page.driver.executeScript(`
@@ -88,7 +88,7 @@ scene("a draft is called from its playground, understands, answers, and its call
   await accessible(page, "a call that is over", null);
   assert.deepEqual(await page.violations(), []);
 
-  await inNewWindow(page, () => page.click("View the call in the console"));
+  await inNewWindow(page, () => page.press("View the call in the console"));
   await page.says("completed");
   await page.says("Good evening.");
   await page.says(words);

@@ -23,6 +23,7 @@ const called: { current: Called | undefined } = { current: undefined };
 init({ wasmUrl: SDK_WASM_URL, workletUrl: SDK_WORKLET_URL }).catch(() => {});
 const call = new Call({
   Manager: CallManager,
+  devices: () => CallManager.getAvailableDevices(),
   create: async () => {
     if (!target) throw new Error("The address names no character.");
     called.current = await readCalled(target, called.current);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { load } from "./bundle.mjs";
-import { FakeBrowser, FakeClock } from "./fakes.mjs";
+import { FakeBrowser, FakeClock, settle } from "./fakes.mjs";
 
 test("the address of the page names a draft or a saved character", async () => {
   const { readTarget, talkAddress } = await load("talk/address.ts");
@@ -71,12 +71,19 @@ class FakeManager {
   async startAudio() {
     this.did.push(["play"]);
   }
+  async changeDevices(microphone, speaker) {
+    this.did.push(["change", microphone, speaker]);
+    if (microphone === "gone") throw Object.assign(new Error("x"), { code: "MICROPHONE_MISSING" });
+  }
 }
+
+const device = (deviceId, label, isDefault = false) => ({ deviceId, label, isDefault });
+const DEVICES = { microphones: [device("a", "Desk"), device("b", "Headset", true), device("", "")], speakers: [] };
 
 async function begin(create = async () => ({ id: "1", signedUrl: "ws://a/v2/calls/1/session" })) {
   const { Call } = await load("talk/call.ts");
   const cancelled = [];
-  const call = new Call({ Manager: FakeManager, create, cancel: (id) => cancelled.push(id) });
+  const call = new Call({ Manager: FakeManager, create, cancel: (id) => cancelled.push(id), devices: async () => DEVICES });
   return { call, cancelled, manager: FakeManager.last };
 }
 
@@ -120,6 +127,22 @@ test("a call that is given up while it is created is ended at the server, and no
   assert.deepEqual([cancelled, manager.did], [["7"], []]);
 });
 
+test("a microphone is chosen by its name, and one that is gone is not", async () => {
+  const { call, manager } = await begin();
+  await call.start();
+  assert.deepEqual([call.microphones.value, call.microphone.value], [[], ""]);
+  manager.callbacks.onConnected();
+  await settle();
+  assert.deepEqual([call.microphones.value.map(({ label }) => label), call.microphone.value], [["Desk", "Headset"], "b"]);
+  await call.choose("a");
+  assert.deepEqual([manager.did.at(-1), call.microphone.value, call.failure.value], [["change", "a", null], "a", ""]);
+  await call.choose("gone");
+  assert.equal(call.microphone.value, "a");
+  assert.match(call.failure.value, /There is no microphone/);
+  manager.callbacks.onDevicesChanged({ microphones: [device("b", "Headset", true)], speakers: [] });
+  assert.equal(call.microphone.value, "b");
+});
+
 test("what fails is told in words, and the next call begins without it", async () => {
   const { Call, Problem } = await load("talk/call.ts", "problem.ts");
   let isRefused = true;
@@ -127,7 +150,7 @@ test("what fails is told in words, and the next call begins without it", async (
     if (isRefused) throw new Problem(400, "invalid_parameters", "must be a string", "character.parameters.voice");
     return { id: "2", signedUrl: "ws://a" };
   };
-  const call = new Call({ Manager: FakeManager, create, cancel: () => {} });
+  const call = new Call({ Manager: FakeManager, create, cancel: () => {}, devices: async () => DEVICES });
   const manager = FakeManager.last;
   await call.start();
   assert.deepEqual([call.state.value, call.failure.value], ["error", "character.parameters.voice: must be a string"]);

@@ -1,14 +1,16 @@
 // A call of the page, as signals: its state, what is said, and what went wrong.
 
 import { type ReadonlySignal, batch, computed, signal } from "@preact/signals";
-import type { AgentState, CallManager, Callbacks, Config, HangUpReason, TranscriptLine } from "@colloquy/sdk";
+import type { AgentState, CallError, CallManager, Callbacks, Config, Device, Devices, HangUpReason, TranscriptLine } from "@colloquy/sdk";
 
 import { toProblem } from "../problem";
 import { type State, failureWords, refusalWords } from "./words";
 
 /** What a call needs of others. */
 export type CallPorts = {
-  Manager: new (callbacks: Callbacks, config?: Config | null) => Pick<CallManager, "handleCall2" | "hangUp" | "mute" | "startAudio">;
+  Manager: new (callbacks: Callbacks, config?: Config | null) => Pick<CallManager, "handleCall2" | "hangUp" | "mute" | "startAudio" | "changeDevices">;
+  /** Lists the microphones and speakers. */
+  devices: () => Promise<Devices>;
   /** Creates a call at the server. */
   create: () => Promise<{ id: string; signedUrl: string }>;
   /** Ends a call that nobody joins. */
@@ -32,6 +34,10 @@ export class Call {
   /** Loudness of the microphone, 0 to 1. */
   readonly level = signal(0);
   readonly isMuted = signal(false);
+  /** The microphones to choose from; empty before the browser lets the page use one. */
+  readonly microphones = signal<readonly Device[]>([]);
+  /** The id of the chosen microphone; empty for that of the system. */
+  readonly microphone = signal("");
   /** True while the browser holds the character's voice back. */
   readonly isBlocked = signal(false);
   /** Why the call failed, or what failed in it; empty if nothing did. */
@@ -57,6 +63,8 @@ export class Call {
         onStatusUpdate: (status) => {
           this.state.value = status;
         },
+        onConnected: () => void this.#listDevices(),
+        onDevicesChanged: (devices) => this.#setDevices(devices),
         onTranscript: (line) => {
           this.lines.value = withLine(this.lines.peek(), line);
         },
@@ -109,9 +117,36 @@ export class Call {
     this.#manager.mute(isMuted);
   }
 
+  /** Switches to a microphone, now or for the next call. */
+  async choose(microphone: string): Promise<void> {
+    const before = this.microphone.peek();
+    [this.microphone.value, this.failure.value] = [microphone, ""];
+    try {
+      await this.#manager.changeDevices(microphone, null);
+    } catch (error) {
+      this.microphone.value = before;
+      this.failure.value = failureWords(error as CallError);
+    }
+  }
+
   /** Plays what the browser held back. */
   async play(): Promise<void> {
     await this.#manager.startAudio().catch(() => {});
+  }
+
+  async #listDevices(): Promise<void> {
+    const devices = await this.#ports.devices().catch(() => null);
+    if (devices) this.#setDevices(devices);
+  }
+
+  #setDevices({ microphones }: Devices): void {
+    // Without their names they cannot be told apart.
+    const named = microphones.filter(({ deviceId, label }) => deviceId !== "" && label !== "");
+    batch(() => {
+      this.microphones.value = named;
+      const isThere = named.some(({ deviceId }) => deviceId === this.microphone.peek());
+      if (!isThere) this.microphone.value = named.find(({ isDefault }) => isDefault)?.deviceId ?? "";
+    });
   }
 
   #finish(reason: HangUpReason): void {

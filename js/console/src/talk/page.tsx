@@ -33,6 +33,24 @@ function Level({ of }: { of: Call }) {
   );
 }
 
+/** The choice of a microphone, where there are several. */
+function Microphones({ of }: { of: Call }) {
+  const { microphones, microphone } = of;
+  if (microphones.value.length < 2) return null;
+  return (
+    <label class="talk-device">
+      Microphone
+      <select name="microphone" value={microphone.value} onChange={(event) => void of.choose(event.currentTarget.value)}>
+        {microphones.value.map(({ deviceId, label }) => (
+          <option key={deviceId} value={deviceId}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 function Controls({ of }: { of: Call }) {
   const { state, agent, end, isOver, isMuted, isBlocked, failure } = of;
   return (
@@ -53,6 +71,7 @@ function Controls({ of }: { of: Call }) {
           </button>
         )}
         <Level of={of} />
+        <Microphones of={of} />
       </div>
       <p class="error" role="alert">
         {failure.value}
