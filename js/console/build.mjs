@@ -2,8 +2,10 @@
 //
 //   node build.mjs
 //
-// All file names but that of the page contain a hash of the content. Each file has compressed copies. The build fails if the first load exceeds its
+// All file names but those of the pages contain a hash of the content. Each file has compressed copies. The build fails if a page exceeds its
 // bound, or if the licence of a package is not allowed. A failed build leaves the old `dist/`.
+//
+// The page for calls has the SDK of `../dist` in it. Where that was not built, the page is left out, and the console says so.
 
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -24,6 +26,11 @@ const assets = path.join(dist, "assets");
 
 /** Bound of the first load, in bytes after gzip. */
 const MAX_FIRST_BYTES = 60_000;
+/** Bound of the page for calls, with the SDK. */
+const MAX_TALK_BYTES = 120_000;
+
+const sdk = path.join(console_, "../dist");
+const hasSdk = ["index.mjs", "colloquy_sdk_bg.wasm", "worklet.js"].every((file) => existsSync(path.join(sdk, file)));
 
 const lucide = path.dirname(createRequire(import.meta.url).resolve("lucide-static/package.json"));
 
@@ -89,8 +96,7 @@ function copyPdfFiles() {
 mkdirSync(assets, { recursive: true });
 const pdfWorker = writeHashed("pdf-worker.js", readFileSync(path.join(pdfjs, "legacy/build/pdf.worker.min.mjs")));
 const icons = writeHashed("icons.svg", sprite());
-const { metafile } = await build({
-  entryPoints: [path.join(console_, "src/main.tsx")],
+const bundling = {
   outdir: dist,
   entryNames: "assets/[name]-[hash]",
   chunkNames: "assets/[name]-[hash]",
@@ -104,43 +110,64 @@ const { metafile } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
-  define: { ICONS_URL: JSON.stringify(icons), PDF_WORKER_URL: JSON.stringify(pdfWorker), PDF_FILES_URL: JSON.stringify(copyPdfFiles()) },
-});
+};
 
-const outputs = Object.entries(metafile.outputs).map(([file, output]) => ({ file: path.resolve(file), ...output }));
-const main = outputs.find(({ entryPoint }) => entryPoint?.endsWith("main.tsx"));
-const first = [main.file, path.resolve(main.cssBundle)];
-for (const file of first) {
-  const { imports = [] } = outputs.find((output) => output.file === file) ?? {};
-  for (const { path: imported, kind } of imports) {
-    if (kind === "import-statement" && !first.includes(path.resolve(imported))) first.push(path.resolve(imported));
+/** Bundles what an entry in `src/` needs. Returns its script and its styles, which come first, all files that it loads at once, and its packages. */
+async function bundle(entry, define, alias = {}) {
+  const entryPoints = [path.join(console_, "src", entry)];
+  const { metafile } = await build({ ...bundling, entryPoints, alias, define: { ICONS_URL: JSON.stringify(icons), ...define } });
+  const outputs = Object.entries(metafile.outputs).map(([file, output]) => ({ file: path.resolve(file), ...output }));
+  const main = outputs.find(({ entryPoint }) => entryPoint?.endsWith(`src/${entry}`));
+  const first = [main.file, path.resolve(main.cssBundle)];
+  for (const file of first) {
+    const { imports = [] } = outputs.find((output) => output.file === file) ?? {};
+    for (const { path: imported, kind } of imports) {
+      if (kind === "import-statement" && !first.includes(path.resolve(imported))) first.push(path.resolve(imported));
+    }
   }
+  return { first, packages: packagesIn(metafile).map((folder) => path.resolve(folder)) };
 }
-const packages = packagesIn(metafile).map((folder) => path.resolve(folder));
+
+const ofMain = { HAS_TALK: hasSdk, PDF_WORKER_URL: pdfWorker, PDF_FILES_URL: copyPdfFiles() };
+const define = Object.fromEntries(Object.entries(ofMain).map(([name, value]) => [name, JSON.stringify(value)]));
+const pages = { "index.html": await bundle("main.tsx", define) };
+if (hasSdk) {
+  const urlOf = (name) => JSON.stringify(writeHashed(name, readFileSync(path.join(sdk, name))));
+  const define = { SDK_WASM_URL: urlOf("colloquy_sdk_bg.wasm"), SDK_WORKLET_URL: urlOf("worklet.js") };
+  // Bundled apart, so that the files of the console stay as they are.
+  pages["talk.html"] = await bundle("talk.tsx", define, { "@colloquy/sdk": path.join(sdk, "index.mjs") });
+  const loaded = Object.values(define).map((address) => path.join(assets, path.basename(JSON.parse(address))));
+  pages["talk.html"].first.push(...loaded);
+}
+const packages = new Set(Object.values(pages).flatMap((page) => page.packages));
 const licenses = writeHashed("licenses.txt", licenseTexts([...packages, lucide], PDF_LICENSES.map((file) => path.join(pdfjs, file))));
+const icon = writeHashed("icon.svg", pageIcon());
 const url = (file) => `/console/${path.relative(dist, file)}`;
-writeFileSync(
-  path.join(dist, "index.html"),
-  `<!doctype html>
+for (const [name, { first }] of Object.entries(pages)) {
+  const [script, styles] = first;
+  writeFileSync(
+    path.join(dist, name),
+    `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Colloquy</title>
-<link rel="icon" type="image/svg+xml" href="${writeHashed("icon.svg", pageIcon())}">
+<link rel="icon" type="image/svg+xml" href="${icon}">
 <link rel="license" type="text/plain" href="${licenses}">
-<link rel="stylesheet" href="${url(first[1])}">
-<script type="module" src="${url(main.file)}"></script>
+<link rel="stylesheet" href="${url(styles)}">
+<script type="module" src="${url(script)}"></script>
 </head>
 <body><div id="app"></div><noscript>The console needs JavaScript.</noscript></body>
 </html>
 `,
-);
-first.push(path.join(dist, "index.html"));
+  );
+  first.push(path.join(dist, name));
+}
 
 const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-let firstBytes = 0;
+const bytes = Object.fromEntries(Object.keys(pages).map((name) => [name, 0]));
 for (const entry of files) {
   const file = path.join(entry.parentPath, entry.name);
   if (PACKED.test(file)) continue;
@@ -148,17 +175,19 @@ for (const entry of files) {
   const zipped = gzipSync(content, { level: 9 });
   writeFileSync(`${file}.gz`, zipped);
   writeFileSync(`${file}.br`, brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
-  if (first.includes(file)) firstBytes += zipped.length;
+  for (const [name, { first }] of Object.entries(pages)) bytes[name] += first.includes(file) ? zipped.length : 0;
 }
-if (firstBytes > MAX_FIRST_BYTES) throw new Error(`the first load takes ${firstBytes} bytes, more than ${MAX_FIRST_BYTES}`);
+for (const [name, most] of [["index.html", MAX_FIRST_BYTES], ["talk.html", MAX_TALK_BYTES]]) {
+  if (bytes[name] > most) throw new Error(`${name} takes ${bytes[name]} bytes, more than ${most}`);
+}
 
 // Committed, so that the folder exists in a fresh clone.
 writeFileSync(path.join(dist, ".gitkeep"), "");
-/** The names of a build's files, which say what the files hold, and the page. */
+/** The names of a build's files, which say what the files hold, and the pages. */
 function contents(folder) {
-  const page = path.join(folder, "index.html");
-  if (!existsSync(page)) return "";
-  return [...readdirSync(folder, { recursive: true }).sort(), readFileSync(page, "utf8")].join("\n");
+  const found = ["index.html", "talk.html"].map((name) => path.join(folder, name)).filter((page) => existsSync(page));
+  if (found.length === 0) return "";
+  return [...readdirSync(folder, { recursive: true }).sort(), ...found.map((page) => readFileSync(page, "utf8"))].join("\n");
 }
 
 // What has not changed keeps its times, so that the server is not compiled again for it.
@@ -170,4 +199,5 @@ if (contents(dist) === contents(finished)) {
   renameSync(dist, finished);
   rmSync(old, { recursive: true, force: true });
 }
-console.log(`the console: ${files.length} files, ${firstBytes} bytes for the first load`);
+const talk = hasSdk ? `${bytes["talk.html"]} for the page of calls` : "without the page of calls, since the SDK was not built";
+console.log(`the console: ${files.length} files, ${bytes["index.html"]} bytes for the first load, ${talk}`);

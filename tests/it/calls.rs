@@ -1,5 +1,6 @@
 //! The call resource, through HTTP. What is stored of calls, `backend/calls/tests/contract` says.
 
+mod console;
 mod metadata;
 
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! `/console`: the files of the console, which are part of the binary.
 //!
 //! `js/console` builds them. A server that was built without them runs as well, and says at `/console` how to build them. Each file is there as
-//! it is, and compressed beforehand. The names of all but the page have a hash of their content, so that browsers ask for them once.
+//! it is, and compressed beforehand. The names of all but the pages have a hash of their content, so that browsers ask for them once.
+//!
+//! There are two pages: the console, and the one that calls a character, which may run WebAssembly and hear the microphone.
 
 use axum::{
-    extract::Path,
+    extract::{self, Path},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{
@@ -16,7 +18,7 @@ use axum::{
     routing::get,
 };
 use colloquy_http::ApiError;
-use colloquy_kernel::{State, router::DescribedRouter};
+use colloquy_kernel::{Kernel, State, node, router::DescribedRouter};
 use rust_embed::{Embed, EmbeddedFile};
 
 /// The files. A debug build reads them when they are asked for.
@@ -25,8 +27,34 @@ use rust_embed::{Embed, EmbeddedFile};
 #[allow_missing = true]
 struct Files;
 
-/// The page.
-const PAGE: &str = "index.html";
+/// A page, and what it may do.
+struct Page {
+    file: &'static str,
+    /// Its Content-Security-Policy.
+    policy: &'static str,
+    /// Its Permissions-Policy: what it may use of the machine.
+    permissions: &'static str,
+    /// Shown where the server was built without it.
+    missing: &'static str,
+}
+
+/// The console. It loads its own files, asks its own server, and shows pictures and recordings that it has read from there.
+const CONSOLE: Page = Page {
+    file: "index.html",
+    policy: POLICY,
+    permissions: PERMISSIONS,
+    missing: NOT_BUILT,
+};
+
+/// The page of calls: the SDK in a page of its own, so that the console needs neither WebAssembly nor the microphone.
+const TALK: Page = Page {
+    file: "talk.html",
+    policy: "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
+        require-trusted-types-for 'script'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; trusted-types 'none'",
+    permissions: "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
+    missing: TALK_NOT_BUILT,
+};
+
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// The folder of the files whose names have a hash.
 const HASHED: &str = "assets/";
@@ -41,6 +69,12 @@ const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; f
 /// What the page may use of the machine.
 const PERMISSIONS: &str = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
 
+/// The page of a server that was built without the SDK.
+const TALK_NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Colloquy</title>\n\
+    <h1>The page for calls is not part of this server</h1>\n\
+    <p>The console was built without the SDK. Build the SDK (<code>npm --prefix js run build</code>), then the console and the server again; \
+    the guide of the repository for contributors lists what that needs.</p>\n</html>\n";
+
 /// The page of a server that was built without the console.
 const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Colloquy</title>\n\
     <h1>The console is not part of this server</h1>\n\
@@ -53,33 +87,57 @@ pub(super) fn routes<S: State>() -> DescribedRouter<S> {
     DescribedRouter::new()
         .route("/console", get(async || Redirect::temporary("/console/")))
         .route("/console/", get(page))
+        .route("/console/talk", get(talk::<S>))
         .route("/console/{*path}", get(file))
 }
 
 async fn page(headers: HeaderMap) -> Response {
-    served(PAGE, &headers).unwrap_or_else(not_built)
+    CONSOLE.answer(&headers)
 }
 
-/// Answers with a file, or with the page for any path that the page itself understands.
+async fn talk<S: State>(extract::State(state): extract::State<S>, headers: HeaderMap) -> Response {
+    let mut answer = TALK.answer(&headers);
+    // The SDK goes on with a call at the node that holds it, which has another origin then.
+    if let Some(policy) = policy_with_nodes(state.as_ref()).await {
+        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    answer
+}
+
+/// Returns the policy of the page of calls where nodes have origins of their own: the page may connect to these as well.
+async fn policy_with_nodes(kernel: &Kernel) -> Option<HeaderValue> {
+    kernel.config.http.node_url.as_ref()?;
+    let origins = match node::origins(kernel).await {
+        Ok(origins) => origins,
+        Err(error) => {
+            kernel
+                .store
+                .complain("reading the nodes for a page", &error);
+            return None;
+        }
+    };
+    // http -> ws, https -> wss.
+    let sockets = origins.iter().map(|it| it.replacen("http", "ws", 1));
+    let sockets = sockets.collect::<Vec<_>>().join(" ");
+    let own = "connect-src 'self'";
+    let policy = TALK.policy.replacen(own, &format!("{own} {sockets}"), 1);
+    HeaderValue::try_from(policy).ok()
+}
+
+/// Answers with a file, or with the console for any path that the console itself understands.
 async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {
     if !path.starts_with(HASHED) {
         return page(headers).await;
     }
     // The next version of the server may have it, and so may another node now.
     let missing = || ([(CACHE_CONTROL, NO_STORE)], ApiError::not_found("File"));
-    served(&path, &headers).unwrap_or_else(|| missing().into_response())
+    served(&path, CONSOLE.protection(), &headers).unwrap_or_else(|| missing().into_response())
 }
 
-fn not_built() -> Response {
-    let headers = [(CACHE_CONTROL, NO_STORE)];
-    (protection(), headers, Html(NOT_BUILT)).into_response()
-}
-
-/// Returns the answer with a file, in the smallest form that the browser takes.
-fn served(path: &str, headers: &HeaderMap) -> Option<Response> {
+/// Returns the answer with a file and the headers that protect it, in the smallest form that the browser takes.
+fn served(path: &str, mut answer: HeaderMap, headers: &HeaderMap) -> Option<Response> {
     let (file, encoding) = smallest(path, headers)?;
     let tag = tag(&file, encoding);
-    let mut answer = protection();
     answer.insert(VARY, HeaderValue::from_static("accept-encoding"));
     answer.insert(ETAG, HeaderValue::from_str(&tag).ok()?);
     answer.insert(CACHE_CONTROL, cached(path));
@@ -159,20 +217,31 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// Returns the headers that keep other pages from the console, and the console from all but itself.
-fn protection() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    for (name, value) in [
-        ("cross-origin-opener-policy", "same-origin"),
-        ("cross-origin-resource-policy", "same-origin"),
-        ("permissions-policy", PERMISSIONS),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
+impl Page {
+    /// Returns the answer with the page.
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        served(self.file, self.protection(), headers).unwrap_or_else(|| {
+            let not_kept = [(CACHE_CONTROL, NO_STORE)];
+            (self.protection(), not_kept, Html(self.missing)).into_response()
+        })
     }
-    headers
+
+    /// Returns the headers that keep other pages from this one, and this one from all that it does not need.
+    fn protection(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let policy = HeaderValue::from_static(self.policy);
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        for (name, value) in [
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("permissions-policy", self.permissions),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        headers
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,10 @@
 /** The address of the icons, set by the build. */
 declare const ICONS_URL: string;
+/** True if the build has the page for calls, for which the SDK is needed. */
+declare const HAS_TALK: boolean;
+/** The addresses of the SDK's files, set by the build in the page for calls. */
+declare const SDK_WASM_URL: string;
+declare const SDK_WORKLET_URL: string;
 
 interface HTMLElement {
   /** Shows a popover that `source` anchors. */

@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod pages;
+
 use std::time::Duration;
 
 use axum::{extract::FromRef, http::Method};

@@ -346,6 +346,14 @@ pub fn expected_lost_before(kernel: &Kernel) -> i64 {
     kernel.node.pulse().lost_before(now, instant)
 }
 
+/// Returns the origins (`http.node_url`) of the nodes that count as living, each once. Nodes without one are left out.
+///
+/// # Errors
+/// The database's failure.
+pub async fn origins(kernel: &Kernel) -> Result<Vec<String>, StoreError> {
+    store::origins(kernel.store.db(), expected_lost_before(kernel)).await
+}
+
 /// Returns the database's time, in milliseconds since 1970, without asking: that of the last heartbeat and what has passed
 /// since. A jump of its clock shows with the next heartbeat.
 #[must_use]

@@ -60,6 +60,21 @@ pub(super) async fn lock(db: &impl Executor, name: &str) -> Result<(), StoreErro
     Ok(())
 }
 
+/// A node that clients reach without the load balancer.
+#[derive(sqlx::FromRow)]
+struct Reached {
+    url: String,
+}
+
+pub(super) async fn origins(
+    db: &impl Executor,
+    lost_before: i64,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT DISTINCT url FROM nodes WHERE url IS NOT NULL AND ended_at IS NULL AND heartbeat_at >= $1 ORDER BY url";
+    let found: Vec<Reached> = db.fetch_all(statement(sql, [lost_before.into()])).await?;
+    Ok(found.into_iter().map(|node| node.url).collect())
+}
+
 pub(super) async fn end_earlier(
     db: &impl Executor,
     name: &str,

@@ -9,7 +9,9 @@ import type { CharacterView } from "../characters/save";
 import { Preview } from "./character-preview";
 import { Playground } from "./playground";
 
-export function SavedPlayground({ partner, of }: { partner: string; of: CharacterView }) {
+type SavedProps = { partner: string; of: CharacterView; isNewest: boolean };
+
+export function SavedPlayground({ partner, of, isNewest }: SavedProps) {
   const draft = useMemo(() => draftOf(of.name, of), [of]);
   const values = useSignal<Record<string, string>>({});
   const checking = useCheck(partner, { draft, values: values.value });
@@ -22,6 +24,7 @@ export function SavedPlayground({ partner, of }: { partner: string; of: Characte
         partner={partner}
         name={of.parameters.name ?? of.parameters.robot_name ?? of.name}
         content={of}
+        reference={isNewest ? of.reference : null}
         values={values.value}
         greeting={result?.rendered?.greetings[0] ?? ""}
       />

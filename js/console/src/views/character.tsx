@@ -18,6 +18,7 @@ import { Time } from "../ui/time";
 import { Text, Value, Values } from "../ui/value";
 import { DeleteCharacter, Restore } from "./character-dialogs";
 import { Versions } from "./character-versions";
+import { CallSaved } from "./talk-button";
 
 const SavedPlayground = lazy(async () => (await import("./character-playground")).SavedPlayground);
 
@@ -139,7 +140,12 @@ function Actions({ partner, name, of, version }: Props & { of: CharacterView; ve
   return (
     <>
       <div class="actions">
-        {may("calls") && <Link to={address(CALLS, { partner }, { character: name })}>Calls with this character</Link>}
+        {may("calls") && (
+          <>
+            <Link to={address(CALLS, { partner }, { character: name })}>Calls with this character</Link>
+            <CallSaved partner={partner} name={name} version={version} />
+          </>
+        )}
         {version === null ? (
           <>
             <button type="button" class="primary" onClick={() => navigate(address(CHARACTER_EDITOR, { partner, name }))}>
@@ -185,7 +191,7 @@ export function Character({ partner, name }: Props) {
               <>
                 <h2>Playground</h2>
                 {isTalking.value ? (
-                  <SavedPlayground key={found.version} partner={partner} of={found} />
+                  <SavedPlayground key={found.version} partner={partner} of={found} isNewest={version === null} />
                 ) : (
                   <button type="button" onClick={() => (isTalking.value = true)}>
                     <Icon name="play" /> Talk with {version === null ? "it" : "this version"}

@@ -12,6 +12,7 @@ import { Icon } from "../ui/icon";
 import { notify, notifyFailure } from "../ui/toasts";
 import { TurnDetails } from "./playground-details";
 import { ModelChoice } from "./playground-model";
+import { CallDraft } from "./talk-button";
 
 type Bot = Extract<Turn, { role: "assistant" }>;
 
@@ -84,12 +85,14 @@ type PlaygroundProps = {
   /** What the character is called. */
   name: string;
   content: Content;
+  /** The reference of the saved character that `content` is of; null for a draft or an older version. */
+  reference?: string | null;
   values: Record<string, string>;
   /** The first greeting, filled in; empty if there is none. */
   greeting: string;
 };
 
-export function Playground({ partner, name, content, values, greeting }: PlaygroundProps) {
+export function Playground({ partner, name, content, reference = null, values, greeting }: PlaygroundProps) {
   const style = useSignal<Style>("spoken");
   const model = useSignal("");
   const text = useSignal("");
@@ -114,9 +117,14 @@ export function Playground({ partner, name, content, values, greeting }: Playgro
     if (await copy(asText(shown, name), null, navigator.clipboard)) notify("The conversation is copied");
     else notifyFailure(new Error("The browser does not let this page copy."));
   };
+  // What a version has besides its content is no part of a character.
+  const { personality, parameters } = content;
   return (
     <div class="playground">
-      <p class="hint">Type to the character as it is written here, saved or not. Replies cost what the model costs; they count as usage, and no quota limits them.</p>
+      <p class="hint">Type to the character as it is written here, saved or not, or call it. Replies cost what the model costs; they count as usage, and no quota limits them.</p>
+      <p>
+        <CallDraft partner={partner} called={{ name, character: reference ?? { personality, parameters }, values }} />
+      </p>
       {shown.length > 0 && (
         <div ref={list} class="conversation" role="log" aria-label="Conversation" tabIndex={0}>
           <ol class="transcript">
