@@ -3,7 +3,9 @@
 import { useSignal } from "@preact/signals";
 
 import { api, may, sessions } from "../api";
-import { SCOPES, SCOPE_NAMES, type Scope, nameOf } from "../keys";
+import { nameOf } from "../calls/names";
+import { SCOPES, SCOPE_NAMES, type Scope } from "../keys";
+import { linesOf } from "../lines";
 import { Problem, ask } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { ExpiryField, readExpiry } from "../ui/expiry";
@@ -12,7 +14,7 @@ import { showOnce } from "../ui/once-shown";
 
 type NewKeyProps = { partner: string; onCreated: () => void; onClose: () => void };
 
-/** What a secret key may be used for. A key with scopes passes on its own only. */
+/** The scopes of a secret key. A key with scopes passes on its own only. */
 function ScopesField() {
   const own = sessions.current.value?.scopes;
   const isLimited = useSignal(Boolean(own));
@@ -53,7 +55,7 @@ function readScopes(fields: FormData): Scope[] | null {
 export function NewKey({ partner, onCreated, onClose }: NewKeyProps) {
   const kind = useSignal<"secret" | "publishable">("secret");
   const create = async (fields: FormData) => {
-    const origins = String(fields.get("allowed_origins") ?? "").split(/\s+/).filter(Boolean);
+    const origins = linesOf(String(fields.get("allowed_origins") ?? ""));
     const isPublishable = kind.peek() === "publishable";
     const allowed = isPublishable ? { allowed_origins: origins } : { scopes: readScopes(fields) };
     const body = { name: String(fields.get("name")), kind: kind.peek(), ...allowed, ...readExpiry(fields) };

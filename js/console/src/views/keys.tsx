@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals";
 
 import { api } from "../api";
-import { type Key, SCOPE_NAMES, nameOf } from "../keys";
+import { nameOf } from "../calls/names";
+import { type Key, SCOPE_NAMES } from "../keys";
 import { ask, askPage } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";

@@ -4,9 +4,10 @@ import { useSignal } from "@preact/signals";
 
 import { QUOTAS, address } from "../addresses";
 import { api } from "../api";
+import { nameOf } from "../calls/names";
 import { LimitCard } from "../knowledge/limit-card";
 import { ask } from "../problem";
-import { KIND_NAMES, LIMITED, type Limited, type Quota as QuotaView, RESETS, nameOf, standingOf } from "../quotas/quota";
+import { KIND_NAMES, LIMITED, type Limited, type Quota as QuotaView, RESETS, standingOf } from "../quotas/quota";
 import { MEASURE_NAMES, formatAmount } from "../usage/measures";
 import { Back } from "../ui/back";
 import { useHeading } from "../ui/heading";

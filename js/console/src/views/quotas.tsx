@@ -4,11 +4,12 @@ import { useSignal } from "@preact/signals";
 
 import { QUOTA, address } from "../addresses";
 import { api } from "../api";
+import { nameOf } from "../calls/names";
 import { barOf } from "../knowledge/budget";
 import { BudgetBar } from "../knowledge/budget-bar";
 import { askPage } from "../problem";
 import {
-  KIND_NAMES, LIMIT_UNITS, PERIOD_NAMES, type Quota, type QuotaState, limitedOf, nameOf, standingOf, stateOf,
+  KIND_NAMES, LIMIT_UNITS, PERIOD_NAMES, type Quota, type QuotaState, limitedOf, standingOf, stateOf,
 } from "../quotas/quota";
 import { Link } from "../router";
 import { formatAmount } from "../usage/measures";

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { evaluationBefore } from "../knowledge/retrieval";
+import { formatFigure } from "../knowledge/retrieval";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
@@ -15,13 +15,11 @@ import { usePages } from "../ui/resource";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 import { EvaluationPage } from "./retrieval-evaluation";
-import { Compared, EvaluationStatus } from "./retrieval-figures";
+import { EvaluationStatus } from "./retrieval-figures";
 import { WeightFields, readWeights } from "./retrieval-form";
 
 type Evaluation = Schemas["EvaluationView"];
 type Props = { partner: string; base: string };
-/** Means over questions. */
-type Figure = "recall" | "ndcg" | "mrr";
 
 function useEvaluations(partner: string, base: string) {
   return usePages<Evaluation>(
@@ -47,7 +45,7 @@ function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evalua
     <Dialog title="Run an evaluation" onClose={onClose}>
       <Form action="Run" busy="Starting…" onSend={begin} onCancel={onClose}>
         <p class="hint">
-          All saved questions are asked in the background. Figures are compared with those of the newest evaluation with the same number of documents.
+          All saved questions are asked in the background. The page of an evaluation compares it with the newest one before that has the same k.
         </p>
         <label>
           Documents of each ranking that count (k)
@@ -62,14 +60,7 @@ function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evalua
   );
 }
 
-function FigureCell({ of, before, figure }: { of: Evaluation; before: Evaluation | undefined; figure: Figure }) {
-  return (
-    <td class="number">
-      {of.figures ? <Compared now={of.figures[figure]} before={before?.figures?.[figure]} /> : <span class="none">—</span>}
-    </td>
-  );
-}
-
+/** Figures of the list are not compared: each is a mean over the questions that were saved then. */
 function List({ partner, base, all }: Props & { all: readonly Evaluation[] }) {
   const to = (id: string) => address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id });
   return (
@@ -96,26 +87,25 @@ function List({ partner, base, all }: Props & { all: readonly Evaluation[] }) {
         </tr>
       </thead>
       <tbody>
-        {all.map((evaluation) => {
-          const before = evaluationBefore(all, evaluation);
-          return (
-            <tr key={evaluation.id}>
-              <th scope="row">
-                <Link to={to(evaluation.id)}>
-                  <Time at={evaluation.created_at} />
-                </Link>
-              </th>
-              {(["recall", "ndcg", "mrr"] as const).map((figure) => (
-                <FigureCell key={figure} of={evaluation} before={before} figure={figure} />
-              ))}
-              <td class="number">{formatNumber(evaluation.questions)}</td>
-              <td class="number">{formatNumber(evaluation.k)}</td>
-              <td>
-                <EvaluationStatus of={evaluation} />
+        {all.map((evaluation) => (
+          <tr key={evaluation.id}>
+            <th scope="row">
+              <Link to={to(evaluation.id)}>
+                <Time at={evaluation.created_at} />
+              </Link>
+            </th>
+            {(["recall", "ndcg", "mrr"] as const).map((figure) => (
+              <td key={figure} class="number">
+                {evaluation.figures ? formatFigure(evaluation.figures[figure]) : <span class="none">—</span>}
               </td>
-            </tr>
-          );
-        })}
+            ))}
+            <td class="number">{formatNumber(evaluation.questions)}</td>
+            <td class="number">{formatNumber(evaluation.k)}</td>
+            <td>
+              <EvaluationStatus of={evaluation} />
+            </td>
+          </tr>
+        ))}
       </tbody>
     </Table>
   );
@@ -129,7 +119,7 @@ function All({ partner, base }: Props) {
   return (
     <>
       <div class="toolbar">
-        <p class="hint">How well the saved questions find the documents that they expect. The newest 20 evaluations are kept.</p>
+        <p class="hint">How well the saved questions find the documents that they expect. Open an evaluation to compare it with the one before. The newest 20 are kept.</p>
         <button type="button" class="primary" aria-disabled={isRunning} onClick={() => !isRunning && (isBeginning.value = true)}>
           <Icon name="play" /> Run an evaluation
         </button>

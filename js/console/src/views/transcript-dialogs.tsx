@@ -7,7 +7,7 @@ import { api } from "../api";
 import { jobId } from "../jobs/filter";
 import { DETECT, LANGUAGES, type Options, type Transcript, optionsOf, recordingForm } from "../jobs/transcripts";
 import { Problem, ask } from "../problem";
-import { navigate } from "../router";
+import { navigate, useStays } from "../router";
 import { Dialog } from "../ui/dialog";
 import { FileField, RECORDINGS } from "../ui/file-field";
 import { Form } from "../ui/form";
@@ -52,6 +52,7 @@ type NewTranscriptProps = { partner: string; file: Signal<File | null>; onClose:
 export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
   const isAddress = useSignal(false);
   const { share, send } = useUpload();
+  const stays = useStays();
   const sendFile = (options: Options) => {
     if (!file.value) throw new Problem(0, "invalid", "Choose a recording, or drop it here.", "audio");
     const path = `/v2/transcript?${new URLSearchParams({ partner }).toString()}`;
@@ -63,6 +64,7 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
     const made = isAddress.value
       ? await ask(api.POST("/v2/transcript", { params, body: { audio_url: String(fields.get("audio_url")).trim(), ...options } }))
       : await sendFile(options);
+    if (!stays.isOpen()) return notify("The recording is being transcribed");
     onClose();
     navigate(address(TRANSCRIPT, { partner, id: jobId(made.id) }));
   };
@@ -96,14 +98,20 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
   );
 }
 
-type DeleteProps = { id: string; onDone: () => void; onClose: () => void };
+type DeleteProps = {
+  id: string;
+  /** Path of the list. */
+  list: string;
+  onClose: () => void;
+};
 
-export function DeleteTranscript({ id, onDone, onClose }: DeleteProps) {
+export function DeleteTranscript({ id, list, onClose }: DeleteProps) {
+  const stays = useStays();
   const remove = async () => {
     await ask(api.DELETE("/v2/transcript/{id}", { params: { path: { id } } }));
     onClose();
     notify("The transcript is deleted");
-    onDone();
+    if (stays.isHere()) navigate(list);
   };
   return (
     <Dialog title="Delete the transcript?" onClose={onClose}>

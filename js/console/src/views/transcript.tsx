@@ -5,12 +5,12 @@ import { useSignal } from "@preact/signals";
 import { TRANSCRIPTS, address } from "../addresses";
 import { api } from "../api";
 import { filterParameters, readJobFilter, sentence } from "../jobs/filter";
-import { STATUSES, type Transcript as View, languageName } from "../jobs/transcripts";
+import { STATUSES, type Transcript as View } from "../jobs/transcripts";
 import { ask } from "../problem";
-import { navigate, query } from "../router";
+import { query } from "../router";
 import { Action } from "../ui/action";
 import { Back } from "../ui/back";
-import { formatDuration } from "../ui/format";
+import { formatDuration, languageName } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
@@ -117,7 +117,7 @@ export function Transcript({ partner, id }: Props) {
           </>
         )}
       </Shown>
-      {isDeleting.value && <DeleteTranscript id={id} onDone={() => navigate(list)} onClose={() => (isDeleting.value = false)} />}
+      {isDeleting.value && <DeleteTranscript id={id} list={list} onClose={() => (isDeleting.value = false)} />}
     </>
   );
 }

@@ -7,12 +7,12 @@ import { multipart } from "../knowledge/forms";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
 import { Explained } from "../ui/explained";
-import { formatDuration } from "../ui/format";
+import { formatDuration, formatFraction } from "../ui/format";
 import { RowAction } from "../ui/row-action";
 import { Empty } from "../ui/states";
 import { notify, notifyFailure } from "../ui/toasts";
 import { type VoiceAt, pathOfType, voicePath } from "../voices/paths";
-import { formatScore, isLocked } from "../voices/words";
+import { isLocked } from "../voices/words";
 import { SoundPlayer } from "./voice-sound";
 
 type Voice = Schemas["LibraryVoice"];
@@ -24,7 +24,7 @@ const SCORE_MEANS =
 function Score({ value }: { value: number }) {
   return (
     <span class="score">
-      <Explained as={SCORE_MEANS}>score {formatScore(value)}</Explained>
+      <Explained as={SCORE_MEANS}>score {formatFraction(value, 2)}</Explained>
       <progress max={1} value={value} aria-hidden="true" />
     </span>
   );
