@@ -184,7 +184,7 @@ scene("a character is heard and talked with in the console before it is saved", 
   await page.click("Add a greeting");
   await page.enter("greeting-0", "Welcome to the museum.");
   await page.press("Playground");
-  await page.says("as it is written here, saved or not");
+  await page.says("as it stands on this page");
   await page.says("Welcome to the museum.");
   await say(page, "When does the museum open?");
   await replies(page, "ten");

@@ -1,48 +1,15 @@
-// Questions of which documents are ticked as expected, or whose saved texts are being changed.
+// Edits of questions that were not saved.
 
-import { RETRIEVAL, address } from "../addresses";
-import type { Schemas } from "../api";
 import { Edits } from "../edits";
-import { type Asked, askedOf, askedParameters, isShareable } from "./retrieval";
-
-type Saved = Schemas["QuestionView"];
-
-/** Names of documents by their ids. */
-export type Expected = ReadonlyMap<string, string>;
-
-/**
- * A question that is edited: a saved one by its id, another one, whose `id` is null, by its text. `message` is empty for the latter if it is too long
- * for an address.
- */
-export type QuestionAt = { partner: string; base: string; id: string | null; message: string };
-
-/** An edit of a question. `before` is the saved question when the edit began; null for a question that was never saved. */
-export type QuestionEdit = { at: QuestionAt; before: Saved | null; asked: Asked; expected: Expected };
-
-/** Returns the documents that a saved question expects. */
-export const expectedOf = (saved: Saved | null): Expected => new Map(saved?.expected_documents.map((it) => [it.document_id, it.document_name]));
-
-/** Returns how edits of a question are found; without an id, those of the question that is asked. */
-export function questionAt(partner: string, base: string, id: string | null, asked: Asked | null): QuestionAt {
-  return { partner, base, id, message: id === null && asked && isShareable(asked) ? asked.message : "" };
-}
-
-const textsOf = ({ message, before, name }: Asked) => JSON.stringify([message, before, name]);
-const idsOf = (expected: Expected) => [...expected.keys()].sort().join();
-
-/** Returns true if saving would change something. Weights are not saved. */
-export function isQuestionChanged({ before, asked, expected }: Omit<QuestionEdit, "at">): boolean {
-  if (!before) return expected.size > 0;
-  return textsOf(asked) !== textsOf(askedOf(before, {})) || idsOf(expected) !== idsOf(expectedOf(before));
-}
+import { type QuestionAt, type QuestionEdit, isQuestionChanged, questionKey, questionPath } from "./questions";
 
 export const questionEdits: Edits<QuestionAt, QuestionEdit> = new Edits<QuestionAt, QuestionEdit>({
-  keyOf: ({ partner, base, id, message }) => JSON.stringify(["question", partner, base, id, message]),
+  keyOf: questionKey,
   isChanged: isQuestionChanged,
-  entryOf: ({ at: { partner, base, id }, asked }) => ({
-    to: address(RETRIEVAL, { partner, name: base }, { question: id, ...(isShareable(asked) ? askedParameters(asked) : {}) }),
+  entryOf: ({ at, asked }) => ({
+    to: questionPath({ at, asked }),
     name: asked.message,
-    part: id === null ? "expected documents of a question" : "saved question",
-    within: base,
+    part: at.id === null ? "expected documents of a question" : "saved question",
+    within: at.base,
   }),
 });

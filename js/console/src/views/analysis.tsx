@@ -165,14 +165,14 @@ function InputSection({ id }: { id: string }) {
       try {
         return await ask(api.GET("/v2/dialog_analyses/{id}/input", { ...call, params: { path: { id } } }));
       } catch (error) {
-        // It was completed meanwhile, or failed before inputs were kept.
+        // The analysis was completed meanwhile, or failed before inputs were kept.
         if (error instanceof Problem && error.status === 404) return null;
         throw error;
       }
     },
     [id],
   );
-  return <Shown of={input}>{(found) => (found ? <Asked of={found} /> : <p class="none">What was asked is not kept.</p>)}</Shown>;
+  return <Shown of={input}>{(found) => (found ? <Asked of={found} /> : <p class="none">The input is no longer kept.</p>)}</Shown>;
 }
 
 export function Analysis({ partner, id }: Props) {
@@ -201,7 +201,7 @@ export function Analysis({ partner, id }: Props) {
             <h2>Result</h2>
             <Result of={found} />
             <h2>Input</h2>
-            {found.state === "completed" ? <p class="none">What was asked goes when an analysis is completed.</p> : <InputSection id={id} />}
+            {found.state === "completed" ? <p class="none">The input is deleted when an analysis is completed.</p> : <InputSection id={id} />}
           </>
         )}
       </Shown>

@@ -185,7 +185,7 @@ export function Character({ partner, name }: Props) {
               <>
                 <h2>Playground</h2>
                 {isTalking.value ? (
-                  <SavedPlayground key={found.version} partner={partner} of={found} />
+                  <SavedPlayground partner={partner} of={found} />
                 ) : (
                   <button type="button" onClick={() => (isTalking.value = true)}>
                     <Icon name="play" /> Talk with {version === null ? "it" : "this version"}

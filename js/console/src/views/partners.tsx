@@ -4,10 +4,10 @@ import { useSignal } from "@preact/signals";
 
 import { KEYS, USAGE, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { counted } from "../knowledge/words";
+import { differencesOf } from "../partners";
 import { askPage } from "../problem";
 import { Link } from "../router";
-import { formatBytes, formatNumber } from "../ui/format";
+import { formatBytes } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { Reload } from "../ui/reload";
 import { usePages } from "../ui/resource";
@@ -18,15 +18,8 @@ import { DeletePartner, EditPartner, NewPartner } from "./partner-form";
 
 type Partner = Schemas["PartnerView"];
 
-/** Settings that differ from those of everybody. */
-function Differences({ of: settings }: { of: Schemas["PartnerSettings"] }) {
-  const { transcription_enabled: transcription, vectorstore_sync_enabled: sync, requests_per_minute: rate, allowed_models: models } = settings;
-  const words = [
-    transcription === false && "no transcription",
-    sync === true && "vector store",
-    rate && `${formatNumber(rate)} requests a minute`,
-    models && counted(models.length, "model"),
-  ].filter(Boolean);
+function Differences({ of }: { of: Partner["settings"] }) {
+  const words = differencesOf(of);
   return words.length === 0 ? <span class="none">as for everybody</span> : <>{words.join(", ")}</>;
 }
 

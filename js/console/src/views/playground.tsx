@@ -80,7 +80,7 @@ function useConversation(partner: string, content: Content, values: Record<strin
 
 type PlaygroundProps = {
   partner: string;
-  /** What the character is called. */
+  /** Name of the character in the conversation. */
   name: string;
   content: Content;
   values: Record<string, string>;
@@ -114,7 +114,7 @@ export function Playground({ partner, name, content, values, greeting }: Playgro
   };
   return (
     <div class="playground">
-      <p class="hint">Type to the character as it is written here, saved or not. Replies cost what the model costs, and no quota limits them.</p>
+      <p class="hint">Talk with the character as it stands on this page, unsaved changes included. Each reply is a paid request to the model; quotas do not limit it.</p>
       {shown.length > 0 && (
         <div ref={list} class="conversation" role="log" aria-label="Conversation" tabIndex={0}>
           <ol class="transcript">

@@ -91,7 +91,7 @@ function Limits({ of }: { of: QuotaView }) {
 export function Quota({ partner, id }: Props) {
   const quota = useResource((call) => ask(api.GET("/api/quotas/{partner}/{quota_id}", { ...call, params: { path: { partner, quota_id: id } } })), [partner, id]);
   const open = useSignal<Open | null>(null);
-  /** How often the usage was to be read again. */
+  /** Counts how often the usage was to be read again. */
   const version = useSignal(0);
   const reload = () => {
     version.value += 1;
@@ -111,13 +111,13 @@ export function Quota({ partner, id }: Props) {
               {!of.revoked_at && (
                 <>
                   <button type="button" onClick={() => (open.value = "edit")}>
-                    <Icon name="pencil" /> Edit
+                    <Icon name="pencil" /> Edit…
                   </button>
                   <button type="button" onClick={() => (open.value = "rotate")}>
-                    <Icon name="key-round" /> Replace the key
+                    <Icon name="key-round" /> Replace the key…
                   </button>
                   <button type="button" onClick={() => (open.value = "revoke")}>
-                    <Icon name="trash-2" /> Revoke
+                    <Icon name="trash-2" /> Revoke…
                   </button>
                 </>
               )}

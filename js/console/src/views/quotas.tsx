@@ -70,7 +70,15 @@ function Row({ partner, of }: { partner: string; of: Quota }) {
       <td>
         <Time at={of.last_used_at} />
       </td>
-      <td>{of.revoked_at ? <Time at={of.revoked_at} /> : <Time at={of.expires_at} />}</td>
+      <td>
+        {of.revoked_at ? (
+          <>
+            revoked <Time at={of.revoked_at} />
+          </>
+        ) : (
+          <Time at={of.expires_at} />
+        )}
+      </td>
     </tr>
   );
 }

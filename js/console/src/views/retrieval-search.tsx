@@ -4,7 +4,8 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { type Expected, expectedOf, questionAt, questionEdits } from "../knowledge/question-edits";
+import { questionEdits } from "../knowledge/question-edits";
+import { type Expected, expectedOf, questionAt } from "../knowledge/questions";
 import { type Asked, askedOf, askedParameters, documentRanks, isShareable, readAsked, searchBody } from "../knowledge/retrieval";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";

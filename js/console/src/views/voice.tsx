@@ -180,7 +180,7 @@ export function Voice({ partner, name }: { partner: string; name: string }) {
             <Facts of={found} />
             <Actions at={at} of={found} onOpen={show} />
             <h2>{counted(found.samples.length, "sample")}</h2>
-            <Samples at={at} of={found} onChanged={reload} onDelete={(index) => (deleting.value = index)} />
+            <Samples at={at} of={found} onChanged={voice.reload} onDelete={(index) => (deleting.value = index)} />
           </>
         )}
       </Shown>
