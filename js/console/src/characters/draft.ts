@@ -38,7 +38,7 @@ export function contentOf({ personality, parameters, facts }: Draft): Content {
   return { personality, parameters: all as Content["parameters"] };
 }
 
-/** Where the fields come from that a call finds out: the server, the character, or nowhere. */
+/** The source of the fields that a call finds out: the server, the character, or none. */
 export type FactsChoice = "server" | "own" | "none";
 
 export const factsChoice = ({ facts }: Draft): FactsChoice => (facts === null ? "server" : facts.length === 0 ? "none" : "own");

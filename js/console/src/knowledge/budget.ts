@@ -31,7 +31,7 @@ export function tightest(budget: Measures): { measure: Measure; bar: Bar } | nul
   return limited.sort((a, b) => fraction(b) - fraction(a))[0] ?? null;
 }
 
-/** What the fields of a form have. An empty text is no limit. */
+/** Texts of the fields of a form. An empty text is no limit. */
 export type LimitTexts = Record<LimitName, string>;
 /** Texts of the limits that differ from the present ones. */
 export type LimitChanges = Partial<LimitTexts>;
