@@ -106,6 +106,16 @@ scene("a character is written in the console, checked while it is typed, and its
   assert.equal(await value(page, "title-0"), "Opening hours");
   await page.choose("facts", "these fields");
   await page.enter("fact-0", "pet");
+  await page.choose("facts", "none");
+  await page.choose("facts", "these fields");
+  assert.equal(await value(page, "fact-0"), "pet", "typed fields come back with their choice");
+  // A problem of a field that is folded away unfolds it.
+  await page.enter("title-0", "");
+  await page.says("1 problem: it cannot be saved");
+  await page.click("1 document of its own");
+  await page.press("parameters.documents[0].title");
+  await until("the problem leads to its field", async () => (await page.driver.executeScript("return document.activeElement.name")) === "title-0");
+  await page.enter("title-0", "Opening hours");
   await page.says("It can be saved");
   await accessible(page, "a character with all of its fields", null);
 

@@ -37,6 +37,7 @@ function Preview({ voices, id, speed, first }: { voices: Voices; id: string; spe
   useEffect(() => {
     running.current.abort();
     replace(null);
+    failure.value = "";
   }, [id, speed]);
   const text = typed.value ?? first;
   const listen = async () => {

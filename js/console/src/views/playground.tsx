@@ -73,7 +73,11 @@ function useConversation(partner: string, content: Content, values: Record<strin
   };
   const clear = () => {
     stop();
+    const cleared = turns.peek();
     turns.value = [];
+    notify("The conversation is cleared", () => {
+      if (turns.peek().length === 0) turns.value = cleared;
+    });
   };
   return { turns, isRunning, send, stop, clear };
 }

@@ -51,6 +51,8 @@ type NewTranscriptProps = { partner: string; file: Signal<File | null>; onClose:
 /** Creates a transcript and goes to it. */
 export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
   const isAddress = useSignal(false);
+  // The address stays when the source is changed and changed back.
+  const typed = useSignal("");
   const { share, send } = useUpload();
   const stays = useStays();
   const sendFile = (options: Options) => {
@@ -62,7 +64,7 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
     const options = optionsOf(fields);
     const params = { query: { partner } };
     const made = isAddress.value
-      ? await ask(api.POST("/v2/transcript", { params, body: { audio_url: String(fields.get("audio_url")).trim(), ...options } }))
+      ? await ask(api.POST("/v2/transcript", { params, body: { audio_url: typed.value.trim(), ...options } }))
       : await sendFile(options);
     if (!stays.isOpen()) return notify("The recording is being transcribed");
     onClose();
@@ -86,7 +88,14 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
         {isAddress.value ? (
           <label>
             Public address of the recording
-            <input type="url" name="audio_url" required placeholder="https://www.example.com/meeting.mp3" />
+            <input
+              type="url"
+              name="audio_url"
+              required
+              placeholder="https://www.example.com/meeting.mp3"
+              value={typed.value}
+              onInput={(event) => (typed.value = event.currentTarget.value)}
+            />
           </label>
         ) : (
           <FileField file={file} name="audio" what="a recording" accept={RECORDINGS} />
