@@ -240,7 +240,12 @@ scene("a character is heard and talked with in the console before it is saved", 
   await page.click("Talk with it");
   await say(page, "When does the museum open?");
   await replies(page, "ten");
-  assert.equal((await stage.backend.admin("GET", at("librarian"))).content.version, 1);
+  const { version, personality, parameters } = (await stage.backend.admin("GET", at("librarian"))).content;
+  assert.equal(version, 1);
+  // A version that somebody saves meanwhile does not end the conversation.
+  await stage.backend.admin("PUT", at("librarian"), { personality: `${personality}\nBe brief.`, parameters });
+  await page.says("New replies come from version 2.");
+  await replies(page, "ten");
   assert.deepEqual(await page.violations(), []);
 
   // Without the scopes there is neither a voice nor a playground.

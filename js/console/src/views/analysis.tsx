@@ -12,51 +12,27 @@ import { Back } from "../ui/back";
 import { formatDuration } from "../ui/format";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
-import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
 import { Text } from "../ui/value";
 import { AnalysisStateLabel } from "./analyses";
+import { JobFacts } from "./job-facts";
 
 type Props = { partner: string; id: string };
 
 function Facts({ id, of }: { id: string; of: View }) {
+  const reason = of.error && (
+    <>
+      {sentence(of.error.message)} <code>{of.error.code}</code>
+    </>
+  );
   return (
-    <dl>
-      <dt>State</dt>
-      <dd>
-        <AnalysisStateLabel state={of.state} />
-      </dd>
-      {of.error && (
-        <>
-          <dt>Reason</dt>
-          <dd>
-            {sentence(of.error.message)} <code>{of.error.code}</code>
-          </dd>
-        </>
-      )}
-      <dt>Created</dt>
-      <dd>
-        <Time at={of.created_at} />
-      </dd>
-      {of.ended_at && (
-        <>
-          <dt>Ended</dt>
-          <dd>
-            <Time at={of.ended_at} />
-          </dd>
-        </>
-      )}
-      {typeof of.server_runtime === "number" && (
-        <>
-          <dt>Took</dt>
-          <dd>{formatDuration(of.server_runtime)}</dd>
-        </>
-      )}
-      <dt>Id</dt>
-      <dd>
-        <code>{id}</code>
-      </dd>
-    </dl>
+    <JobFacts
+      id={id}
+      of={of}
+      state={<AnalysisStateLabel state={of.state} />}
+      reason={reason}
+      more={[["Took", typeof of.server_runtime === "number" && formatDuration(of.server_runtime)]]}
+    />
   );
 }
 

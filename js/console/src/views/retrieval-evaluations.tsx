@@ -11,8 +11,9 @@ import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { ABSENT, type Column, List } from "../ui/list";
 import { usePages } from "../ui/resource";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { EvaluationPage } from "./retrieval-evaluation";
 import { EvaluationStatus } from "./retrieval-figures";
@@ -60,55 +61,28 @@ function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evalua
   );
 }
 
+const FIGURES = [
+  ["Recall", "recall"],
+  ["nDCG", "ndcg"],
+  ["MRR", "mrr"],
+] as const;
+
 /** Figures of the list are not compared: each is a mean over the questions that were saved then. */
-function List({ partner, base, all }: Props & { all: readonly Evaluation[] }) {
-  const to = (id: string) => address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id });
-  return (
-    <Table label="Evaluations">
-      <thead>
-        <tr>
-          <th scope="col">Begun</th>
-          <th scope="col" class="number">
-            Recall
-          </th>
-          <th scope="col" class="number">
-            nDCG
-          </th>
-          <th scope="col" class="number">
-            MRR
-          </th>
-          <th scope="col" class="number">
-            Questions
-          </th>
-          <th scope="col" class="number">
-            k
-          </th>
-          <th scope="col">State</th>
-        </tr>
-      </thead>
-      <tbody>
-        {all.map((evaluation) => (
-          <tr key={evaluation.id}>
-            <th scope="row">
-              <Link to={to(evaluation.id)}>
-                <Time at={evaluation.created_at} />
-              </Link>
-            </th>
-            {(["recall", "ndcg", "mrr"] as const).map((figure) => (
-              <td key={figure} class="number">
-                {evaluation.figures ? formatFigure(evaluation.figures[figure]) : <span class="none">—</span>}
-              </td>
-            ))}
-            <td class="number">{formatNumber(evaluation.questions)}</td>
-            <td class="number">{formatNumber(evaluation.k)}</td>
-            <td>
-              <EvaluationStatus of={evaluation} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </Table>
-  );
+function columnsOf(partner: string, base: string): Column<Evaluation>[] {
+  return [
+    {
+      title: "Begun",
+      cell: ({ id, created_at: at }) => (
+        <Link to={address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id })}>
+          <Time at={at} />
+        </Link>
+      ),
+    },
+    ...FIGURES.map(([title, name]) => ({ title, isNumber: true, cell: ({ figures }: Evaluation) => (figures ? formatFigure(figures[name]) : ABSENT) })),
+    { title: "Questions", isNumber: true, cell: ({ questions }) => formatNumber(questions) },
+    { title: "k", isNumber: true, cell: ({ k }) => formatNumber(k) },
+    { title: "State", cell: (evaluation) => <EvaluationStatus of={evaluation} /> },
+  ];
 }
 
 function All({ partner, base }: Props) {
@@ -124,20 +98,11 @@ function All({ partner, base }: Props) {
           <Icon name="play" /> Run an evaluation
         </button>
       </div>
-      <Shown of={evaluations}>
-        {({ entries, next }) =>
-          entries.length === 0 ? (
-            <Empty icon="chart-column" title="No evaluations yet">
-              <p>Save some questions with the documents that answer them. Then run an evaluation before and after each change.</p>
-            </Empty>
-          ) : (
-            <>
-              <List partner={partner} base={base} all={entries} />
-              <More next={next} isLoading={evaluations.isLoading.value} more={evaluations.more} />
-            </>
-          )
-        }
-      </Shown>
+      <List of={evaluations} label="Evaluations" columns={columnsOf(partner, base)} keyOf={({ id }) => id}>
+        <Empty icon="chart-column" title="No evaluations yet">
+          <p>Save some questions with the documents that answer them. Then run an evaluation before and after each change.</p>
+        </Empty>
+      </List>
       {isBeginning.value && (
         <Begin
           partner={partner}

@@ -14,8 +14,8 @@ import { formatDuration, languageName } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
-import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
+import { JobFacts } from "./job-facts";
 import { DeleteTranscript } from "./transcript-dialogs";
 import { LongText } from "./document-text";
 import { StatusLabel } from "./transcripts";
@@ -24,46 +24,16 @@ type Props = { partner: string; id: string };
 
 function Facts({ id, of }: { id: string; of: View }) {
   return (
-    <dl>
-      <dt>State</dt>
-      <dd>
-        <StatusLabel status={of.status} />
-      </dd>
-      {of.error && (
-        <>
-          <dt>Reason</dt>
-          <dd>{sentence(of.error)}</dd>
-        </>
-      )}
-      <dt>Created</dt>
-      <dd>
-        <Time at={of.created_at} />
-      </dd>
-      {of.ended_at && (
-        <>
-          <dt>Ended</dt>
-          <dd>
-            <Time at={of.ended_at} />
-          </dd>
-        </>
-      )}
-      {typeof of.audio_duration === "number" && (
-        <>
-          <dt>Length of the recording</dt>
-          <dd>{formatDuration(of.audio_duration)}</dd>
-        </>
-      )}
-      {of.language_code && (
-        <>
-          <dt>Detected language</dt>
-          <dd>{languageName(of.language_code)}</dd>
-        </>
-      )}
-      <dt>Id</dt>
-      <dd>
-        <code>{id}</code>
-      </dd>
-    </dl>
+    <JobFacts
+      id={id}
+      of={of}
+      state={<StatusLabel status={of.status} />}
+      reason={of.error && sentence(of.error)}
+      more={[
+        ["Length of the recording", typeof of.audio_duration === "number" && formatDuration(of.audio_duration)],
+        ["Detected language", of.language_code && languageName(of.language_code)],
+      ]}
+    />
   );
 }
 
