@@ -118,8 +118,16 @@ consoleScene("a question shows how its passages are found, is saved, and is eval
   await page.says("in the shade");
   await tick(page, "Expected: Lions, result 1");
   await page.says("document 1");
+  // A tick is kept on other tabs and views, and listed until it is saved.
+  await page.click("Saved questions");
+  await page.says("No saved questions yet");
+  await page.click("Calls");
+  await page.click("1 unsaved text");
+  await page.driver.executeScript("document.querySelector('dialog[open] li a').click()");
+  await page.says("document 1");
   await page.click("Save the question");
   await page.says("This question is saved.");
+  await page.saysNoMore("1 unsaved text");
   assert.ok((await address(page)).searchParams.get("question"));
 
   await page.click("New question");
@@ -144,9 +152,10 @@ consoleScene("a question shows how its passages are found, is saved, and is eval
   await base.write(HOSTILE, `${TEXTS[HOSTILE]}\nTigers swim in the pool.\n`);
   await page.click("Run an evaluation");
   await page.click("Run");
-  await page.says("+0.500");
+  await page.says("1.000");
   await accessible(page, "evaluations", null);
   await page.driver.executeScript(() => document.querySelector("main tbody th a").click());
+  await page.says("+0.500");
   await page.says("over the 2 questions that both asked alike");
   await page.says("documents embedded again");
   await page.says("before: not found");

@@ -106,6 +106,16 @@ consoleScene("a character is written in the console, checked while it is typed, 
   assert.equal(await value(page, "title-0"), "Opening hours");
   await page.choose("facts", "these fields");
   await page.enter("fact-0", "pet");
+  await page.choose("facts", "none");
+  await page.choose("facts", "these fields");
+  assert.equal(await value(page, "fact-0"), "pet", "typed fields come back with their choice");
+  // A problem of a field that is folded away unfolds it.
+  await page.enter("title-0", "Hours ".repeat(60));
+  await page.says("1 problem: it cannot be saved");
+  await page.driver.executeScript(() => (document.querySelector("details[data-holds^=title-]").open = false));
+  await page.press("parameters.documents[0].title");
+  await until("the problem leads to its field", async () => (await page.driver.executeScript("return document.activeElement.name")) === "title-0");
+  await page.enter("title-0", "Opening hours");
   await page.says("It can be saved");
   await accessible(page, "a character with all of its fields", null);
 
@@ -184,7 +194,7 @@ consoleScene("a character is heard and talked with in the console before it is s
   await page.click("Add a greeting");
   await page.enter("greeting-0", "Welcome to the museum.");
   await page.press("Playground");
-  await page.says("as it is written here, saved or not");
+  await page.says("as it stands on this page");
   await page.says("Welcome to the museum.");
   await say(page, "When does the museum open?");
   await replies(page, "ten");
@@ -218,6 +228,10 @@ consoleScene("a character is heard and talked with in the console before it is s
   await page.driver.executeScript("window.isSlow = false");
   await say(page, "When does the museum close?");
   await replies(page, "six");
+  const said = await turns(page);
+  await page.click("Clear");
+  await page.click("Undo");
+  await until("the conversation is back", async () => (await turns(page)) === said);
   await page.click("Clear");
   await until("the greeting alone is left", async () => (await turns(page)) === 1);
   await page.click("Discard");
@@ -239,7 +253,12 @@ consoleScene("a character is heard and talked with in the console before it is s
   await accessible(page, "a choice of models", null);
   await say(page, "When does the museum open?");
   await replies(page, "ten");
-  assert.equal((await stage.backend.admin("GET", at("librarian"))).content.version, 1);
+  const { version, personality, parameters } = (await stage.backend.admin("GET", at("librarian"))).content;
+  assert.equal(version, 1);
+  // A version that somebody saves meanwhile does not end the conversation.
+  await stage.backend.admin("PUT", at("librarian"), { personality: `${personality}\nBe brief.`, parameters });
+  await page.says("New replies come from version 2.");
+  await replies(page, "ten");
   assert.deepEqual(await page.violations(), []);
 
   // Without the scopes there is neither a voice nor a playground.

@@ -104,7 +104,7 @@ consoleScene("a quota is created, used up, raised, given another key and revoked
   assert.equal(await speak(stage, key, "Twenty more, too many"), 429);
   await page.click(HOSTILE);
   await page.says("10 left");
-  await page.click("Edit");
+  await page.click("Edit…");
   await page.enter("limits.characters", "100");
   await page.choose("expiry", "after some days");
   await page.enter("expires_in_days", "7");
@@ -125,13 +125,13 @@ consoleScene("a quota is created, used up, raised, given another key and revoked
   await page.says("≥ $0.00");
   await accessible(page, "an overview with spending", null);
   await page.click(HOSTILE);
-  await page.press("Replace the key");
+  await page.press("Replace the key…");
   await page.says("its present key ends at once");
   await page.press("Replace the key");
   const other = await shownKey(page);
   assert.equal(await speak(stage, key, "old"), 401);
   assert.equal(await speak(stage, other, "new"), 200);
-  await page.click("Revoke");
+  await page.click("Revoke…");
   await page.says("cannot be undone");
   await page.click("Revoke");
   await page.says("is revoked");

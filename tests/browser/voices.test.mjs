@@ -88,7 +88,7 @@ consoleScene("a recording becomes a voice in the console: split, embedded, heard
   await page.driver.executeScript(() => document.querySelectorAll("details > summary")[1].click());
   await page.click("Play sentence 0 of sample 1");
   await page.click("Pause sentence 0 of sample 1");
-  await page.driver.executeScript(() => document.querySelectorAll("[name=preferred]")[1].click());
+  await page.driver.executeScript(() => document.querySelectorAll("[name^=preferred]")[1].click());
   await page.says("Sample 1 is preferred");
   assert.equal((await read("Ada")).preferred_sample_index, 1);
   await page.click("Prefer no sample");
@@ -229,7 +229,7 @@ consoleScene("the result of a dialog analysis is read in the console, and one th
   await page.click("Try again");
   await page.says("Berlin");
   await page.says("glad");
-  await page.says("What was asked goes when an analysis is completed.");
+  await page.says("The input is deleted when an analysis is completed.");
   await accessible(page, "an analysis", null);
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
   assert.deepEqual(await page.violations(), []);

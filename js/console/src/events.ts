@@ -10,7 +10,7 @@ import { joinTabs } from "./tabs";
 
 export type { StreamEvent } from "./events/stream";
 
-/** How long a stream without listeners stays open. The next view often needs it again. */
+/** Time that a stream without listeners stays open. The next view often needs it again. */
 const LINGER_MS = 10_000;
 
 type Listener = (event: StreamEvent) => void;

@@ -5,8 +5,6 @@ import type { Schemas } from "./api";
 export type Key = Schemas["KeyView"];
 export type Scope = Schemas["Scope"];
 
-export const nameOf = (key: Key) => key.name || key.id.slice(0, 8);
-
 export const SCOPE_NAMES: Record<Scope, string> = {
   calls: "calls",
   characters: "characters",

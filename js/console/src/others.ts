@@ -1,4 +1,4 @@
-// What the other tabs of the browser would lose.
+// Work that the other tabs of the browser would lose.
 
 import type { Clock } from "./clock";
 import type { Channel } from "./events/feed";
@@ -13,7 +13,7 @@ export type OthersPorts = {
   clock: Clock;
 };
 
-/** How long the other tabs are waited for. Those that the browser has suspended do not answer. */
+/** Time that the other tabs are waited for. Those that the browser has suspended do not answer. */
 const PATIENCE_MS = 300;
 
 /** Asks the other tabs what they would lose, and answers them. */

@@ -23,7 +23,7 @@ export type Place = Audience & {
   view: View<{ partner: string }>;
 };
 
-/** What the paths of details name. Each has `partner`, and those that its pattern has. */
+/** Names in the paths of details. Each has `partner`, and those that its pattern has. */
 type Names = { partner: string; id: string; name: string };
 
 /** A view of one entry of a list. */

@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { AnchorHTMLAttributes, ComponentChildren } from "preact";
+import { useCallback, useEffect, useRef } from "preact/hooks";
 
 import { below } from "./path";
 
@@ -42,6 +43,23 @@ export function setQuery(changes: Record<string, string | null>): void {
   }
   const text = next.toString();
   navigate(path.peek() + (text && `?${text}`), { replace: true });
+}
+
+/** The way of a component that does something which ends late: `isOpen` while it is shown, `isHere` while the page is that where it appeared. */
+export type Stays = { isOpen: () => boolean; isHere: () => boolean };
+
+/** Tells what ends late, such as a request of a dialog, not to take somebody away who has gone on to other work. */
+export function useStays(): Stays {
+  const here = useRef(path.peek());
+  const isShown = useRef(true);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  const isHere = useCallback(() => path.peek() === here.current, []);
+  return { isHere, isOpen: useCallback(() => isShown.current && isHere(), []) };
 }
 
 type LinkProps = {

@@ -1,4 +1,4 @@
-// What would be lost with the page or with the session. The browser asks before the page is left, and the console before somebody signs out.
+// Work that would be lost with the page or with the session. The browser asks before the page is left, and the console before somebody signs out.
 
 import { type ReadonlySignal, computed, effect, signal } from "@preact/signals";
 

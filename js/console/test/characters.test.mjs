@@ -36,6 +36,18 @@ test("facts are left to the server, none, or those that are typed, also while tw
   assert.deepEqual(repeatedFacts(of({ pet: { type: "string" } })), []);
 });
 
+test("fields that were typed come back when the choice of facts comes back", () => {
+  const { draftOf, factsChoice, withFactsChoice } = draft;
+  const own = draftOf("guide", { personality: "", parameters: { profile_schema: { pet: { type: "string", one_of: ["cat"] } } } });
+  assert.equal(factsChoice(own), "own");
+  for (const other of ["server", "none"]) {
+    const changed = withFactsChoice(own, other, own.facts);
+    assert.equal(factsChoice(changed), other);
+    assert.deepEqual(withFactsChoice(changed, "own", own.facts), own);
+  }
+  assert.deepEqual(withFactsChoice(draft.EMPTY, "own", []).facts, [{ name: "", description: "", others: {} }]);
+});
+
 test("a voice is written as its id where that says all, and keeps its other fields", () => {
   const { voiceOf, withVoice, withParameter, EMPTY } = draft;
   const of = (voice) => withParameter(EMPTY, "voice", voice);
@@ -121,21 +133,24 @@ test("problems stand at their field, with the place in a template", async () => 
 });
 
 test("a problem leads to its field, and in a template to its place", async () => {
-  const { controlOf, offsetOf } = await load("characters/problems.ts");
-  for (const [field, control] of [
+  const { controlsOf, offsetOf } = await load("characters/problems.ts");
+  for (const [field, ...controls] of [
     ["personality", "personality"],
     ["name", "id"],
     ["parameters.name", "name"],
     ["parameters.greetings[2]", "greeting-2"],
-    ["parameters.greetings", "greetings"],
+    ["parameters.greetings", "greeting-0"],
+    ["parameters.documents", "title-0"],
     ["parameters.documents[1].title", "title-1"],
     ["parameters.documents[1].text", "text-1"],
     ["parameters.voice.speed", "speed"],
     ["parameters.voice.language", "voice"],
     ["parameters.profile_schema.pet.type", "facts"],
     ["parameters.rag_index_required", "rag_index_required"],
-    ["parameters.shop.city", null],
-  ]) assert.equal(controlOf(field), control, field);
+    ["parameters.patience_message", "patience_message", "patience"],
+    ["parameters.shop.city"],
+    ["parameters.shop"],
+  ]) assert.deepEqual(controlsOf(field), controls, field);
   const text = "One\n😀 {{ a }}\n";
   assert.equal(text.slice(offsetOf(text, 2, 3)), "{{ a }}\n");
   assert.equal(offsetOf(text, 1, 1), 0);
@@ -196,4 +211,24 @@ test("text files become documents, and others are refused", async () => {
   await assert.rejects(readTextFile(new File(["x".repeat(MAX_FILE_BYTES + 1)], "long.txt")), TooLong);
   await assert.rejects(readTextFile(new File([new Uint8Array([0xff, 0xfe, 0])], "picture.txt")));
   await assert.rejects(readTextFile(new File(["a\0b"], "binary.txt")));
+});
+
+test("each file that does not become a document is named with the reason", async () => {
+  const { MAX_DOCUMENTS, withFiles } = await load("characters/text-file.ts");
+  const present = Array.from({ length: MAX_DOCUMENTS - 1 }, (_, place) => ({ title: `${place}`, text: "" }));
+  const files = [new File(["a"], "a.txt"), new File(["a\0"], "b.bin"), new File(["c"], "c.txt"), new File(["c"], "c.txt")];
+  const { documents, failures } = await withFiles(files, () => present);
+  assert.equal(documents.length, MAX_DOCUMENTS);
+  assert.deepEqual(documents.at(-1), { title: "a", text: "a" });
+  assert.equal(present.length, MAX_DOCUMENTS - 1);
+  assert.deepEqual(failures.map((failure) => failure.split(" was not added: ")[0]), ["b.bin", "c.txt", "c.txt"]);
+  assert.match(failures[2], /at most 100 documents/);
+});
+
+test("disclosures say which controls they hold", async () => {
+  const { holds } = await load("ui/reveal.ts");
+  assert.ok(holds("title- text-", "text-3"));
+  assert.ok(!holds("title- text-", "personality"));
+  assert.ok(!holds("", "text-3"));
+  assert.ok(!holds(undefined, "text-3"));
 });

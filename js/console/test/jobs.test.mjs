@@ -30,7 +30,7 @@ test("reasons of the API are sentences", async () => {
 });
 
 test("the options of a transcript are those of its form", async () => {
-  const { languageName, optionsOf, recordingForm, termsOf } = await load("jobs/transcripts.ts");
+  const { optionsOf, recordingForm, termsOf } = await load("jobs/transcripts.ts");
   const form = (fields) => {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -45,8 +45,10 @@ test("the options of a transcript are those of its form", async () => {
   const sent = recordingForm(new File(["x"], "a.wav"), options);
   assert.deepEqual(sent.getAll("boosted_words[]"), ["Grüße", "Colloquy"]);
   assert.deepEqual([sent.get("language_code"), sent.get("format_text"), sent.get("audio").name], ["de", "true", "a.wav"]);
-  assert.equal(termsOf(Array.from({ length: 150 }, (_, place) => `term ${place}`).join("\n")).length, 100);
-  assert.deepEqual([languageName("de"), languageName("not a tag")], ["German", "not a tag"]);
+  const terms = (count) => Array.from({ length: count }, (_, place) => `term ${place}`).join("\n");
+  assert.equal(termsOf(terms(100)).length, 100);
+  // None is left out unsaid.
+  assert.throws(() => termsOf(terms(101)), ({ field, message }) => field === "boosted_words" && message.includes("101"));
 });
 
 test("what is known comes before what is not", async () => {

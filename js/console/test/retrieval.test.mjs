@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { load } from "./bundle.mjs";
 
 const retrieval = await load("knowledge/retrieval.ts");
-const { askedParameters, changesBetween, documentRanks, evaluationBefore, isShareable, partsOf, readAsked, searchBody, weightsOf } = retrieval;
+const { askedParameters, changesBetween, documentRanks, isShareable, partsOf, readAsked, searchBody, weightsOf } = retrieval;
 
 test("the address holds a question with the weights that are not the defaults", () => {
   const read = (text) => readAsked(new URLSearchParams(text));
@@ -72,14 +72,31 @@ test("what differs between evaluations is said", () => {
   assert.deepEqual(changesBetween(before, again), ["documents embedded again"]);
 });
 
-test("an evaluation is compared with the one before that has its cut-off and is done", () => {
-  const all = [
-    { id: "5", k: 10, status: "done" },
-    { id: "4", k: 4, status: "done" },
-    { id: "3", k: 10, status: "failed" },
-    { id: "2", k: 10, status: "done" },
-  ];
-  assert.equal(evaluationBefore(all, all[0]).id, "2");
-  assert.equal(evaluationBefore(all, all[1]), undefined);
-  assert.equal(evaluationBefore(all, all[3]), undefined);
+test("a question is unsaved while its documents or its texts differ from the saved one", async () => {
+  const { isQuestionChanged } = await load("knowledge/questions.ts");
+  const asked = { message: "When?", before: "", name: "", weights: {} };
+  const expected = new Map([["1", "Lions"], ["2", "Tigers"]]);
+  assert.ok(!isQuestionChanged({ before: null, asked, expected: new Map() }));
+  assert.ok(isQuestionChanged({ before: null, asked, expected }));
+  const documents = [...expected].map(([document_id, document_name]) => ({ document_id, document_name }));
+  const before = { id: "7", user_message: "When?", robot_message: null, character_replacement_name: null, expected_documents: documents };
+  assert.ok(!isQuestionChanged({ before, asked, expected: new Map([...expected].reverse()) }), "the order means nothing");
+  assert.ok(!isQuestionChanged({ before, asked: { ...asked, weights: { rrf_weight_bm25: 1 } }, expected }), "weights are not saved");
+  assert.ok(isQuestionChanged({ before, asked: { ...asked, name: "Ada" }, expected }));
+  assert.ok(isQuestionChanged({ before, asked, expected: new Map([["1", "Lions"]]) }));
+});
+
+test("each question has its own edit, and a link leads back to it", async () => {
+  const { questionAt, questionKey, questionPath } = await load("knowledge/questions.ts");
+  const asked = (message) => ({ message, before: "", name: "", weights: {} });
+  const key = (base, id, question) => questionKey(questionAt("acme", base, id, question));
+  const [when, where, long] = [asked("When?"), asked("Where?"), asked("x".repeat(7_000))];
+  assert.equal(new Set([key("a", null, when), key("a", null, where), key("b", null, when), key("a", "7", when), key("a", null, null)]).size, 5);
+  // A saved question is one, whatever its text becomes; a page whose address has no question finds the one that is too long for it.
+  assert.equal(key("a", "7", when), key("a", "7", where));
+  assert.equal(key("a", null, long), key("a", null, null));
+  const path = (id, question) => questionPath({ at: questionAt("acme", "a", id, question), asked: question });
+  assert.equal(path(null, when), "/p/acme/knowledge/a/retrieval?q=When%3F");
+  assert.equal(path(null, long), "/p/acme/knowledge/a/retrieval");
+  assert.equal(path("7", long), "/p/acme/knowledge/a/retrieval?question=7");
 });

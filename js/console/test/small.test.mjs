@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { load } from "./bundle.mjs";
-import { FakeBrowser, FakeClock } from "./fakes.mjs";
+import { FakeBrowser, FakeClock, settle } from "./fakes.mjs";
 
 test("a sign-in link is taken off the address, and only 401 uses it up", async () => {
   const { Problem, linkFailure, takeToken, tokenOf } = await load("sign-in-link.ts", "problem.ts");
@@ -120,4 +120,47 @@ test("other tabs tell what they would lose", async () => {
   assert.deepEqual(await ask(second), ["1 upload"]);
   assert.deepEqual(await ask(first), ["2 unsaved texts"]);
   assert.deepEqual(await new Others({ join: () => null, own: () => [], clock }).ask(), []);
+});
+
+test("a value is sent after the one before, and only the last of those that wait", async () => {
+  const { Latest } = await load("latest.ts");
+  const running = [];
+  const latest = new Latest((value, isLast) => new Promise((resolve) => running.push({ value, isLast, resolve })));
+  for (const value of [1, 2, 3]) latest.set(value);
+  assert.deepEqual(running.map(({ value }) => value), [1], "one at a time");
+  assert.equal(running[0].isLast(), false);
+  running[0].resolve();
+  await settle();
+  assert.deepEqual(running.map(({ value }) => value), [1, 3]);
+  assert.equal(running[1].isLast(), true);
+  running[1].resolve();
+  await settle();
+  latest.set(4);
+  assert.equal(running[2].value, 4);
+});
+
+test("settings of partners that differ are all named", async () => {
+  const { changesOf, differencesOf, readSettings } = await load("partners.ts");
+  const none = readSettings(new FormData());
+  assert.deepEqual(differencesOf(none), []);
+  const fields = new FormData();
+  for (const [name, value] of [["transcription_enabled", "off"], ["vectorstore_sync_enabled", "on"], ["vectorstore_sync_requests_per_minute", "60"],
+    ["requests_per_minute", "1"], ["storage_bytes", "0"], ["allowed_models", "a\n\n b \na"]]) fields.set(`settings.${name}`, value);
+  const all = readSettings(fields);
+  assert.deepEqual(all.allowed_models, ["a", "b"]);
+  const words = differencesOf(all);
+  assert.equal(words.length, Object.keys(all).length);
+  assert.deepEqual(words.slice(0, 4), ["no transcription", "vector store", "60 requests a minute to the vector store", "1 request a minute"]);
+  assert.match(words[4], /^storage of 0/);
+  assert.equal(words[5], "2 allowed models");
+  assert.deepEqual(changesOf(all, { ...all, storage_bytes: null }), { storage_bytes: null });
+  assert.deepEqual(changesOf({}, none), {});
+});
+
+test("names of languages, of keys, and lists that are typed", async () => {
+  const { languageName, linesOf, nameOf } = await load("ui/format.ts", "lines.ts", "calls/names.ts");
+  assert.deepEqual([languageName("de"), languageName("not a tag")], ["German", "not a tag"]);
+  assert.deepEqual(linesOf(" b \n\na\nb\n"), ["b", "a"]);
+  const id = "01890c5e-0000-7000-8000-00000000abcd";
+  assert.deepEqual([nameOf({ name: "Shop", id }), nameOf({ name: "", id })], ["Shop", "0000abcd"]);
 });

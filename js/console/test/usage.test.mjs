@@ -73,7 +73,7 @@ test("rows are told apart, and put in order", () => {
   assert.deepEqual(ordered(rows, "dollars", true).map((row) => groupText(row, "character")), ["acme/ada", "no saved character"]);
   assert.equal(ordered(rows, "dollars", false), rows);
   assert.notEqual(rowKey({ character: "no saved character" }, ["character"]), rowKey({ character: null }, ["character"]));
-  assert.equal(groupText({ quota_id: "0123456789", quota_name: "" }, "key"), "01234567");
+  assert.equal(groupText({ quota_id: "0123456789", quota_name: "" }, "key"), "23456789");
   assert.equal(formatAmount("seconds", 3_665), "1:01:05");
   assert.equal(formatAmount("dollars", "0.00000007"), "$0.00000007");
   assert.equal(formatShort("dollars", 1_500), "$1.5K");

@@ -11,6 +11,9 @@ export function callId(path: string): string | null {
 /** Returns the end of a UUID, which tells apart ids that were made at the same time. */
 export const shortId = (id: string) => id.slice(-8);
 
+/** Returns the name of a key or a quota; the end of its id if it has none. */
+export const nameOf = ({ name, id }: { name: string; id: string }) => name || shortId(id);
+
 export type Reference = { partner: string; name: string };
 
 /** Returns the parts of `repo:<partner>/<name>`; null for anything else. */

@@ -12,7 +12,7 @@ import { given } from "./problems";
 
 export type Check = Schemas["CharacterCheck"];
 
-/** What is checked: a draft, and the values of its placeholders. */
+/** A draft to be checked, and the values of its placeholders. */
 export type Checked = { draft: Draft; values: Record<string, string> };
 
 export type Checking = {

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../clock";
 
-/** How long a text rests before it is checked. */
+/** Time that a text rests before it is checked. */
 export const PAUSE_MS = 400;
 
 export type CheckerPorts<T, R> = {

@@ -9,7 +9,7 @@ export type Fact = { name: string; description: string; others: Record<string, u
 /** `facts` is null if the character leaves them to the server. `parameters` has all others, also those that the console does not know. */
 export type Draft = { name: string; personality: string; parameters: Parameters; facts: Fact[] | null };
 
-/** What a version holds. */
+/** The content of a version. */
 export type Content = { personality: string; parameters: Schemas["CharacterParameters"] };
 
 export const EMPTY: Draft = { name: "", personality: "", parameters: {}, facts: null };
@@ -36,6 +36,19 @@ export function contentOf({ personality, parameters, facts }: Draft): Content {
   });
   const all = { ...parameters, ...(schema && { profile_schema: Object.fromEntries(schema) }) };
   return { personality, parameters: all as Content["parameters"] };
+}
+
+/** The source of the fields that a call finds out: the server, the character, or none. */
+export type FactsChoice = "server" | "own" | "none";
+
+export const factsChoice = ({ facts }: Draft): FactsChoice => (facts === null ? "server" : facts.length === 0 ? "none" : "own");
+
+const EMPTY_FACT: Fact = { name: "", description: "", others: {} };
+
+/** Returns a draft with another choice; `typed` are the fields that it had before others were chosen. */
+export function withFactsChoice(draft: Draft, choice: FactsChoice, typed: readonly Fact[]): Draft {
+  if (choice === "own") return { ...draft, facts: typed.length > 0 ? [...typed] : [EMPTY_FACT] };
+  return { ...draft, facts: choice === "none" ? [] : null };
 }
 
 /** Returns the names that several facts have: saving would keep one of each. */

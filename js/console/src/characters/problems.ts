@@ -1,4 +1,4 @@
-// What is wrong with a draft, field by field.
+// Problems of a draft, field by field.
 
 import type { Schemas } from "../api";
 
@@ -18,17 +18,24 @@ export function problemWords({ message, line, column }: FieldProblem): string {
 /** Returns the values that were filled in. */
 export const given = (values: Record<string, string>) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ""));
 
-/** Returns the name of the control that a problem is about; null if the form has none. */
-export function controlOf(field: string): string | null {
+/** Controls of the form that are named as their parameter. */
+const NAMED = new Set([
+  ...["personality", "name", "robot_name", "person_name", "language", "interruption_message", "conversation_prefix"],
+  ...["patience_ms", "rag_enabled", "rag_index_required"],
+]);
+
+/** Returns the names of the controls that a problem is about, the best first, of which the form has one; none if there is no control. */
+export function controlsOf(field: string): string[] {
   const path = field.replace(/^parameters\./, "");
-  const [, list, place] = /^(greetings|documents)\[(\d+)\]/.exec(path) ?? [];
-  if (list === "greetings") return `greeting-${place}`;
-  if (list === "documents") return path.endsWith(".text") ? `text-${place}` : `title-${place}`;
-  if (path.startsWith("voice")) return path === "voice.speed" ? "speed" : "voice";
-  if (path.startsWith("profile_schema")) return "facts";
-  if (field === "name") return "id";
-  if (field === "parameters.patience_message") return "patience_message";
-  return /^[a-z_]+$/.test(path) ? path : null;
+  const [, list, place = "0"] = /^(greetings|documents)(?:\[(\d+)\]|$)/.exec(path) ?? [];
+  if (list === "greetings") return [`greeting-${place}`];
+  if (list === "documents") return [path.endsWith(".text") ? `text-${place}` : `title-${place}`];
+  if (/^voice(\.|$)/.test(path)) return [path === "voice.speed" ? "speed" : "voice"];
+  if (/^profile_schema(\.|$)/.test(path)) return ["facts"];
+  if (field === "name") return ["id"];
+  // The sentence has a field only if the character has one of its own.
+  if (field === "parameters.patience_message") return ["patience_message", "patience"];
+  return NAMED.has(path) ? [path] : [];
 }
 
 /** Returns the UTF-16 offset of a line and a column, both counted from 1, the column in code points. */

@@ -11,7 +11,7 @@ export type Conversation = { content: Content; values: Record<string, string>; t
 
 /** Has a draft reply, and passes the events on until the last one. Throws if the reply does not begin, or breaks off. */
 export async function reply(partner: string, { content, values, turns, style, model }: Conversation, signal: AbortSignal, onEvent: (event: ReplyEvent) => void): Promise<void> {
-  // What a version has besides its content is no part of a character.
+  // Other fields of a version are no part of a character.
   const { personality, parameters } = content;
   const body = { character: { personality, parameters }, character_params: given(values), messages: messagesOf(turns), style, ...(model !== "" && { model }) };
   const params = { path: { partner } };

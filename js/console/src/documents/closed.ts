@@ -1,4 +1,4 @@
-// What is being deleted: nothing is done with the documents of that.
+// Bases, folders and documents that are being deleted: nothing is done with the documents of these.
 
 import { api } from "../api";
 import { findBase } from "../knowledge/bases";

@@ -1,4 +1,4 @@
-// How the original of a document is shown. Blobs get a type of these lists, never that of the server: a browser runs scripts of HTML and SVG.
+// Ways to show the original of a document. Blobs get a type of these lists, never that of the server: a browser runs scripts of HTML and SVG.
 
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const AUDIO = ["audio/mpeg", "audio/wav", "audio/mp4"];
@@ -8,7 +8,7 @@ const TEXTS = ["application/json", "application/xml", "application/yaml", "appli
 /** Type of blobs that are only downloaded. */
 export const DOWNLOAD_TYPE = "application/octet-stream";
 
-/** How an original is shown; `type` is the type of its blob. */
+/** A way to show an original; `type` is the type of its blob. */
 export type Showing = { kind: "image" | "audio" | "video"; type: string } | { kind: "text" | "pdf" | "download" };
 
 /** Returns how an original of a media type is shown. */

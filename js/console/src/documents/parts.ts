@@ -2,7 +2,7 @@
 
 /** Length of a part, in UTF-16 units. */
 export const PART_LENGTH = 200_000;
-/** How far before its end a part may end at a line break. */
+/** Distance from its end at which a part may end at a line break. */
 const SLACK = 2_000;
 
 /** Returns the end of the part that begins at `begin`: at a line break if one is near, and never within a character. */

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../clock";
 
-/** What an upload is recognized by. `name` is empty where the server derives it. */
+/** Facts by which an upload is recognized. `name` is empty where the server derives it. */
 export type Sent = { name: string } & ({ file: Blob } | { url: string });
 
 /** A document that may be of an upload. Its time is in RFC 3339. */

@@ -14,10 +14,10 @@ import { type Outcome, UploadQueue } from "./queue";
 import { Busy, transfer } from "./transfer";
 import { Unanswered } from "./unanswered";
 
-/** What happens after a document is digitized. */
+/** The step that follows once a document is digitized. */
 export type Processing = "as-is" | "rewrite" | "none";
 
-/** Where documents go, and how they are processed. */
+/** The folder that documents go to, and how they are processed. */
 export type Destination = {
   partner: string;
   base: string;

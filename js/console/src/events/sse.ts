@@ -4,7 +4,7 @@ export type Item =
   | { type: "event"; event: string; data: string }
   /** The id that resumes the stream after everything before it. */
   | { type: "id"; id: string }
-  /** How long to wait before connecting again. */
+  /** Time to wait before connecting again. */
   | { type: "retry"; ms: number };
 
 /** Maximum length of a line, in characters. An event names one resource, so longer lines are invalid. */

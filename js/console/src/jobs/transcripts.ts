@@ -1,6 +1,9 @@
 // Transcripts: their states, and the form that creates one.
 
 import type { Schemas } from "../api";
+import { linesOf } from "../lines";
+import { Problem } from "../problem";
+import { formatNumber } from "../ui/format";
 
 export type Transcript = Schemas["Transcript"];
 export type Status = Schemas["TranscriptStatus"];
@@ -35,8 +38,12 @@ export const DETECT = "auto";
 /** Terms that may be boosted. */
 const MAX_TERMS = 100;
 
-/** Returns the terms of a text, one a line. */
-export const termsOf = (text: string) => [...new Set(text.split("\n").map((line) => line.trim()).filter(Boolean))].slice(0, MAX_TERMS);
+/** Returns the terms of a text, one a line. Throws a {@link Problem} if there are more than the API takes. */
+export function termsOf(text: string): string[] {
+  const terms = linesOf(text);
+  if (terms.length <= MAX_TERMS) return terms;
+  throw new Problem(400, "invalid", `There are ${formatNumber(terms.length)} expected terms, and ${MAX_TERMS} at most are allowed.`, "boosted_words");
+}
 
 /** Options of a transcript, as the API takes them. */
 export type Options = {
@@ -67,15 +74,4 @@ export function recordingForm(file: File, { boosted_words, ...options }: Options
   for (const term of boosted_words) form.append("boosted_words[]", term);
   form.append("audio", file, file.name);
   return form;
-}
-
-const names = new Intl.DisplayNames(["en"], { type: "language" });
-
-/** Returns the name of a language, such as `German` for `de`. */
-export function languageName(tag: string): string {
-  try {
-    return names.of(tag) ?? tag;
-  } catch {
-    return tag;
-  }
 }

@@ -36,7 +36,7 @@ export function tightestOf<Name extends string>(standings: readonly (readonly [N
 /** Returns the limit of a budget that is used up first; null without limits. */
 export const tightest = (budget: Measures) => tightestOf(MEASURES.map((measure) => [measure, budget[measure]] as const));
 
-/** What the fields of a form have. An empty text is no limit. */
+/** Texts of the fields of a form. An empty text is no limit. */
 export type LimitTexts = Record<LimitName, string>;
 /** Texts of the limits that differ from the present ones. */
 export type LimitChanges = Partial<LimitTexts>;

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { SORTS, SORT_NAMES, type Sort, filterOf } from "./sorting";
 
-/** How long a field waits for the next key. */
+/** Time that a field waits for the next key. */
 const DEBOUNCE_MS = 250;
 
 /** Returns a function that calls `run` once its calls have paused, and one that calls it at once. */

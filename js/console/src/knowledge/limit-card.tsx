@@ -7,7 +7,7 @@ import { BudgetBar } from "./budget-bar";
 
 type Props = {
   title: string;
-  /** What counts, shown on hover. */
+  /** Explanation of what counts, shown on hover. */
   meaning?: string;
   of: Standing;
   format: (amount: Amount) => string;

@@ -7,7 +7,7 @@ type LimitField = {
   label: string;
   pattern: string;
   inputMode: "numeric" | "decimal";
-  /** What the field takes. */
+  /** Words for the texts that the field takes. */
   rule: string;
 };
 

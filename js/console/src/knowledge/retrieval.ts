@@ -1,6 +1,7 @@
 // Questions to a knowledge base: as the address holds them, as the API takes them, and how its answers are drawn.
 
 import type { Schemas } from "../api";
+import { formatFraction } from "../ui/format";
 
 export const WEIGHTS = ["rrf_weight_dense", "rrf_weight_sparse", "rrf_weight_bm25", "query_weight_original", "query_weight_replaced"] as const;
 export type WeightName = (typeof WEIGHTS)[number];
@@ -24,7 +25,7 @@ export const WEIGHT_LABELS: Record<WeightName, string> = {
   query_weight_replaced: "Question with the name",
 };
 
-/** What is asked. Empty texts are none. */
+/** A question with its weights. Empty texts are none. */
 export type Asked = { message: string; before: string; name: string; weights: Weights };
 
 /** Names in the address. */
@@ -81,7 +82,7 @@ export function isShareable(asked: Asked): boolean {
   return new URLSearchParams(given).toString().length <= MAX_QUERY;
 }
 
-/** How many passages of each stream are shown. */
+/** Number of passages of each stream that are shown. */
 export const STREAM_TEXTS = 10;
 
 /** Returns the body of a search. */
@@ -155,20 +156,16 @@ export function documentRanks(results: readonly Pick<Schemas["ResultView"], "doc
   return ranks;
 }
 
-const figure = new Intl.NumberFormat(undefined, { minimumFractionDigits: 3, maximumFractionDigits: 3 });
 const difference = new Intl.NumberFormat(undefined, { minimumFractionDigits: 3, maximumFractionDigits: 3, signDisplay: "exceptZero" });
-const score = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 4 });
-const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
-const milliseconds = new Intl.NumberFormat(undefined, { style: "unit", unit: "millisecond", maximumFractionDigits: 1 });
 
 /** Returns a figure from 0 to 1 with three decimals. */
-export const formatFigure = (value: number) => figure.format(value);
+export const formatFigure = (value: number) => formatFraction(value, 3);
 /** Returns a difference of figures with its sign. */
 export const formatDifference = (value: number) => difference.format(value);
-/** Returns a part of a score as whole percents. */
-export const formatShare = (value: number) => share.format(value);
-export const formatScore = (value: number) => score.format(value);
-export const formatMs = (value: number) => milliseconds.format(value);
+
+/** Names of the states of evaluations. */
+export const EVALUATION_NAMES: Record<Schemas["EvaluationStatus"], string> = { queued: "queued", running: "in progress", done: "completed", failed: "failed" };
+export const EVALUATION_CLASSES: Record<Schemas["EvaluationStatus"], string> = { queued: "", running: "busy", done: "ok", failed: "down" };
 
 type Evaluation = Pick<Schemas["EvaluationView"], "config" | "content" | "k">;
 
@@ -186,9 +183,4 @@ export function changesBetween(before: Evaluation, now: Evaluation): string[] {
     if (isOther) words.push("documents embedded again");
   }
   return words;
-}
-
-/** Returns the newest evaluation before one of a list, newest first, that can be compared with it. */
-export function evaluationBefore<E extends Pick<Schemas["EvaluationView"], "id" | "k" | "status">>(all: readonly E[], of: E): E | undefined {
-  return all.slice(all.findIndex(({ id }) => id === of.id) + 1).find(({ k, status }) => k === of.k && status === "done");
 }

@@ -2,6 +2,7 @@
 
 import type { Schemas } from "../api";
 import type { Standing } from "../knowledge/budget";
+import { linesOf } from "../lines";
 
 export type Quota = Schemas["QuotaView"];
 export type QuotaBody = Schemas["QuotaBody"];
@@ -18,8 +19,8 @@ export const LIMIT_NAMES: Record<Limited, string> = {
   seconds: "Seconds of calls",
 };
 
-/** What stands after an amount. */
-export const LIMIT_UNITS: Record<Limited, string> = { tokens: " tokens", dollars: "", characters: " characters spoken", seconds: " of calls" };
+/** Units that follow an amount. */
+export const LIMIT_UNITS: Record<Limited, string> = { tokens: " tokens", dollars: "", characters: " characters spoken", seconds: " call time" };
 
 export const KIND_NAMES: Record<Kind, string> = { text: "text", speech: "speech", call: "calls", transcript: "transcripts" };
 export const KINDS = Object.keys(KIND_NAMES) as Kind[];
@@ -28,11 +29,9 @@ export const PERIOD_NAMES: Record<Period, string> = { day: "each day", month: "e
 export const RESETS: Record<Period, string> = { day: "Limits are for a day.", month: "Limits are for a month.", lifetime: "Limits are for the lifetime of the quota." };
 export const PERIODS = Object.keys(PERIOD_NAMES) as Period[];
 
-export const nameOf = ({ name, id }: { name: string; id: string }) => name || id.slice(0, 8);
-
 export type QuotaState = "active" | "used up" | "switched off" | "expired" | "revoked";
 
-/** Returns if a quota can be used, and else why not. */
+/** Returns the state of a quota: `active` if its key can be used, or else why it cannot. */
 export function stateOf({ revoked_at, expires_at, disabled, remaining }: Quota, now = new Date()): QuotaState {
   if (revoked_at) return "revoked";
   if (expires_at && new Date(expires_at) <= now) return "expired";
@@ -49,14 +48,13 @@ export function standingOf({ limits, used, reserved, remaining }: Quota, measure
 /** Returns the measures that are limited. */
 export const limitedOf = (quota: Quota) => LIMITED.filter((measure) => quota.limits[measure] !== null && quota.limits[measure] !== undefined);
 
-const listOf = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const sorted = (value: unknown) => JSON.stringify(value, (_, of) => (of && typeof of === "object" && !Array.isArray(of) ? Object.entries(of).sort() : of));
 
 /** Returns what a form sets, as the API takes it. Names of fields are those of the API. */
 export function readForm(fields: FormData): QuotaBody {
   const text = (name: string) => String(fields.get(name) ?? "").trim();
   const whole = (name: string) => (text(name) === "" ? null : Number(text(name)));
-  const list = (name: string) => (listOf(text(name)).length === 0 ? null : listOf(text(name)));
+  const list = (name: string) => (linesOf(text(name)).length === 0 ? null : linesOf(text(name)));
   return {
     name: text("name"),
     kinds: KINDS.filter((kind) => fields.getAll("kinds").includes(kind)),

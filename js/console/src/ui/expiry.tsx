@@ -1,8 +1,18 @@
-// When a key ends, in forms.
+// The end of keys, in lists and in forms.
 
 import { useSignal } from "@preact/signals";
 
 import { Time } from "./time";
+
+/** The end of a key: when it was revoked, or when it expires. */
+export function Expiry({ of }: { of: { revoked_at?: string | null; expires_at?: string | null } }) {
+  if (!of.revoked_at) return <Time at={of.expires_at} />;
+  return (
+    <>
+      revoked <Time at={of.revoked_at} />
+    </>
+  );
+}
 
 /** Days that a key may last at most. */
 const MAX_DAYS = 3_650;

@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useId } from "preact/hooks";
 
-/** What a control of a field gets: it names the errors and the hint that describe it. */
+/** Attributes of the control of a field: they name the errors and the hint that describe it. */
 export type ControlProps = { id: string; "aria-invalid": boolean; "aria-describedby": string };
 
 type FieldProps = {

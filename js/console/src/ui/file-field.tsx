@@ -11,7 +11,7 @@ type FileFieldProps = {
   file: Signal<File | null>;
   /** Name of the field, by which errors of the API focus it. */
   name: string;
-  /** What is asked for, such as `a recording`. */
+  /** Words for the wanted file, such as `a recording`. */
   what: string;
   /** Types that the dialog of the browser offers. */
   accept: string;

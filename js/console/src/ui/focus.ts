@@ -14,7 +14,7 @@ function isControl(element: Element): boolean {
 
 const controlsOf = (row: Element) => [...row.querySelectorAll(CONTROLS)].filter(isControl);
 
-/** Where a control is in its row: from the end for buttons, which follow each other there, or else from the start; 0 outside of rows. */
+/** Position of a control in its row: from the end for buttons, which follow each other there, or else from the start; 0 outside of rows. */
 function placeOf(control: Element): number {
   const row = control.closest("tr, li");
   const place = row ? controlsOf(row).indexOf(control) : 0;
@@ -72,7 +72,7 @@ export function keepFocus(): void {
     for (const { removedNodes, target: parent, previousSibling, nextSibling } of records) {
       const removed = [...removedNodes].find((node) => node.contains(control));
       if (!(removed instanceof Element) || !(parent instanceof Element)) continue;
-      // It was moved.
+      // The control was moved.
       if (control.isConnected) return control.focus({ preventScroll: true });
       held = null;
       const siblings = { before: asElement(previousSibling, "previousSibling"), after: asElement(nextSibling, "nextSibling") };

@@ -3,6 +3,10 @@
 const number = new Intl.NumberFormat();
 const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0, roundingMode: "floor" } as Intl.NumberFormatOptions);
+const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
+const score = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 4 });
+const milliseconds = new Intl.NumberFormat(undefined, { style: "unit", unit: "millisecond", maximumFractionDigits: 1 });
+const languages = new Intl.DisplayNames(["en"], { type: "language" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -23,6 +27,28 @@ export const formatCompact = (value: number) => compact.format(value);
 
 /** Returns a fraction as whole percents, rounded down: 100 % is all of it. */
 export const formatPercent = (fraction: number) => percent.format(fraction);
+
+/** Returns a part of a whole as whole percents, rounded to the nearest. */
+export const formatShare = (fraction: number) => share.format(fraction);
+
+/** Returns a score that has no bounds, with four significant digits. */
+export const formatScore = (value: number) => score.format(value);
+
+/** Returns a figure from 0 to 1 with as many decimals as are given. */
+export const formatFraction = (value: number, decimals: number) =>
+  new Intl.NumberFormat(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals }).format(value);
+
+/** Returns a time in milliseconds with its unit, such as `1,250 ms`. */
+export const formatMs = (value: number) => milliseconds.format(value);
+
+/** Returns the name of a language, such as `German` for `de`; a tag that is malformed as it is. */
+export function languageName(tag: string): string {
+  try {
+    return languages.of(tag) ?? tag;
+  } catch {
+    return tag;
+  }
+}
 
 /** Returns the distance of a time from now, such as `5 minutes ago` or `in 2 days`. */
 export function formatRelative(at: Date, now = new Date()): string {

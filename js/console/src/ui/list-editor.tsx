@@ -9,7 +9,7 @@ import { RowAction } from "./row-action";
 type ListEditorProps<T> = {
   entries: readonly T[];
   onSet: (entries: T[]) => void;
-  /** What an entry is called, such as `greeting`, and what the buttons of one are about, such as `greeting 2`. */
+  /** Name of any entry, such as `greeting`, and of one in the labels of its buttons, such as `greeting 2`. */
   noun: string;
   nameOf?: (entry: T, place: number) => string;
   /** A new entry. */

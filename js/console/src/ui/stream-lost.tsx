@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { isStreamLost } from "../events";
 import { Icon } from "./icon";
 
-/** How long the stream of events may be lost before it is said. Most losses are shorter, such as a restart of the server. */
+/** Time for which the stream of events may be lost before it is said. Most losses are shorter, such as a restart of the server. */
 const PATIENCE_MS = 5_000;
 
 export function StreamLost({ partner }: { partner: string }) {

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
 type TabsProps<T extends string> = {
-  /** What the tabs are about. */
+  /** Name of the set of tabs. */
   label: string;
   tabs: readonly T[];
   titles: Record<T, string>;

@@ -6,7 +6,7 @@ import { Icon } from "./icon";
 
 type Toast = { id: number; text: string; kind: "done" | "failed"; undo?: () => void };
 
-/** How long a notice stays. Failures and notices with an undo stay longer. */
+/** Time that a notice stays. Failures and notices with an undo stay longer. */
 const STAYS_MS = 5_000;
 const STAYS_LONGER_MS = 12_000;
 const MOST = 5;

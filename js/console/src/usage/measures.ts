@@ -1,4 +1,4 @@
-// What is measured of usage, as people read it.
+// Measures of usage, as people read them.
 
 import type { Schemas } from "../api";
 import { formatCompact, formatDuration, formatNumber, formatUsd } from "../ui/format";

@@ -1,6 +1,7 @@
 // Rows of usage as a chart and a table show them.
 
 import type { Schemas } from "../api";
+import { nameOf } from "../calls/names";
 import { type Group, daysBetween } from "./filter";
 import { type Measure, amountOf } from "./measures";
 
@@ -14,7 +15,7 @@ export function groupText(row: UsageRow, group: Group): string {
   if (group === "day") return row.day ?? "";
   if (group === "model") return row.model ?? "";
   if (group === "character") return row.character ?? "no saved character";
-  return row.quota_name || (row.quota_id ?? "").slice(0, 8);
+  return nameOf({ name: row.quota_name ?? "", id: row.quota_id ?? "" });
 }
 
 /** Returns what tells rows apart. Quotas may share a name. */

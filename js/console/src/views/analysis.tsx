@@ -12,51 +12,27 @@ import { Back } from "../ui/back";
 import { formatDuration } from "../ui/format";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
-import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
 import { Text } from "../ui/value";
 import { AnalysisStateLabel } from "./analyses";
+import { JobFacts } from "./job-facts";
 
 type Props = { partner: string; id: string };
 
 function Facts({ id, of }: { id: string; of: View }) {
+  const reason = of.error && (
+    <>
+      {sentence(of.error.message)} <code>{of.error.code}</code>
+    </>
+  );
   return (
-    <dl>
-      <dt>State</dt>
-      <dd>
-        <AnalysisStateLabel state={of.state} />
-      </dd>
-      {of.error && (
-        <>
-          <dt>Reason</dt>
-          <dd>
-            {sentence(of.error.message)} <code>{of.error.code}</code>
-          </dd>
-        </>
-      )}
-      <dt>Created</dt>
-      <dd>
-        <Time at={of.created_at} />
-      </dd>
-      {of.ended_at && (
-        <>
-          <dt>Ended</dt>
-          <dd>
-            <Time at={of.ended_at} />
-          </dd>
-        </>
-      )}
-      {typeof of.server_runtime === "number" && (
-        <>
-          <dt>Took</dt>
-          <dd>{formatDuration(of.server_runtime)}</dd>
-        </>
-      )}
-      <dt>Id</dt>
-      <dd>
-        <code>{id}</code>
-      </dd>
-    </dl>
+    <JobFacts
+      id={id}
+      of={of}
+      state={<AnalysisStateLabel state={of.state} />}
+      reason={reason}
+      more={[["Took", typeof of.server_runtime === "number" && formatDuration(of.server_runtime)]]}
+    />
   );
 }
 
@@ -165,14 +141,14 @@ function InputSection({ id }: { id: string }) {
       try {
         return await ask(api.GET("/v2/dialog_analyses/{id}/input", { ...call, params: { path: { id } } }));
       } catch (error) {
-        // It was completed meanwhile, or failed before inputs were kept.
+        // The analysis was completed meanwhile, or failed before inputs were kept.
         if (error instanceof Problem && error.status === 404) return null;
         throw error;
       }
     },
     [id],
   );
-  return <Shown of={input}>{(found) => (found ? <Asked of={found} /> : <p class="none">What was asked is not kept.</p>)}</Shown>;
+  return <Shown of={input}>{(found) => (found ? <Asked of={found} /> : <p class="none">The input is no longer kept.</p>)}</Shown>;
 }
 
 export function Analysis({ partner, id }: Props) {
@@ -201,7 +177,7 @@ export function Analysis({ partner, id }: Props) {
             <h2>Result</h2>
             <Result of={found} />
             <h2>Input</h2>
-            {found.state === "completed" ? <p class="none">What was asked goes when an analysis is completed.</p> : <InputSection id={id} />}
+            {found.state === "completed" ? <p class="none">The input is deleted when an analysis is completed.</p> : <InputSection id={id} />}
           </>
         )}
       </Shown>

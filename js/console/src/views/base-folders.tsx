@@ -79,7 +79,7 @@ type FoldersProps = {
   isOpen: boolean;
 };
 
-/** What the filter found. */
+/** Sums of what the filter found. */
 function Found({ of }: { of: Sums }) {
   return (
     <p class="hint sums">

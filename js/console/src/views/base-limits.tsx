@@ -51,7 +51,7 @@ function Woken({ of, isChanged }: { of: Plan; isChanged: boolean }) {
 
 type WakeProps = { partner: string; base: string; changes: LimitChanges };
 
-/** What limits would wake, read again after each change. */
+/** The documents that limits would wake, read again after each change. */
 function Wake({ partner, base, changes }: WakeProps) {
   const plan = useResource<Plan>(
     (call) => ask(api.GET("/api/knowledgebases/{partner}/{kb}/limits/wake", { ...call, params: { path: { partner, kb: base }, query: changes } })),
@@ -65,7 +65,7 @@ type ChangeProps = { partner: string; base: string; budget: Budget; onChanged: (
 
 export function ChangeLimits({ partner, base, budget, onChanged, onClose }: ChangeProps) {
   const typed = useSignal(limitTexts(budget.limits));
-  // What was typed differs from these limits. An event may change those that are shown below.
+  // Limits that are typed differ from these. An event may change those that are shown below.
   const limits = useSignal(budget.limits).value;
   const considered = useSignal<LimitChanges | null>({});
   const { soon } = useDebounced(() => (considered.value = limitChanges(typed.peek(), limits)));

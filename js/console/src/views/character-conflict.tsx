@@ -1,4 +1,4 @@
-// What others did to a character while it was edited.
+// Conflicts with what others did to a character while it was edited.
 
 import { useSignal } from "@preact/signals";
 

@@ -7,7 +7,7 @@ import { characterEdits } from "../characters/edits";
 import { type CharacterView, readNewest, update } from "../characters/save";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
-import { navigate } from "../router";
+import { navigate, useStays } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatNumber } from "../ui/format";
@@ -19,11 +19,12 @@ import { CharacterChanges } from "./character-changes";
 type DeleteProps = { partner: string; name: string; versions: number; onClose: () => void };
 
 export function DeleteCharacter({ partner, name, versions, onClose }: DeleteProps) {
+  const stays = useStays();
   const remove = async () => {
     await ask(api.DELETE("/api/characters/{partner}/{name}", { headers: FOREGROUND, params: { path: { partner, name } } }));
     onClose();
     characterEdits.end({ partner, name });
-    navigate(address(CHARACTERS, { partner }));
+    if (stays.isHere()) navigate(address(CHARACTERS, { partner }));
     notify(`${name} is deleted`);
   };
   return (
@@ -41,6 +42,7 @@ type RestoreProps = { partner: string; name: string; of: CharacterView; onClose:
 
 /** Saves an old version as a new one, if the newest is still that which was compared. */
 export function Restore({ partner, name, of, onClose }: RestoreProps) {
+  const stays = useStays();
   const newest = useResource(() => readNewest(partner, name), [partner, name, of.version]);
   const restore = async (before: CharacterView) => {
     const saved = await update(partner, name, draftOf(name, of), before.version).catch(async (error: unknown) => {
@@ -48,7 +50,7 @@ export function Restore({ partner, name, of, onClose }: RestoreProps) {
       throw error;
     });
     onClose();
-    navigate(address(CHARACTER, { partner, name }));
+    if (stays.isHere()) navigate(address(CHARACTER, { partner, name }));
     notify(`Version ${formatNumber(of.version)} is restored as version ${formatNumber(saved.version)}`);
   };
   return (

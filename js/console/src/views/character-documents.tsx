@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 import type { Schemas } from "../api";
-import { TooLong, readTextFile } from "../characters/text-file";
+import { MAX_DOCUMENTS, withFiles } from "../characters/text-file";
 import { withParameter } from "../characters/draft";
 import { Field } from "../ui/field";
 import { Icon } from "../ui/icon";
@@ -13,8 +13,6 @@ import { type DraftForm, errorsOf } from "./character-form";
 import { documentsOf } from "./character-knowledge";
 
 type Document = Schemas["CharacterDocument"];
-
-const MOST = 100;
 
 /** One document. Its text is loaded into a field only while it is open. */
 function DocumentFields({ form, of, place, onChange }: { form: DraftForm; of: Document; place: number; onChange: (of: Document) => void }) {
@@ -27,7 +25,7 @@ function DocumentFields({ form, of, place, onChange }: { form: DraftForm; of: Do
           <input {...control} name={`title-${place}`} dir="auto" autocomplete="off" value={of.title} onInput={(event) => onChange({ ...of, title: event.currentTarget.value })} />
         )}
       </Field>
-      <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+      <details data-holds={`text-${place}`} open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>Text</summary>
         {isOpen.value && (
           <Field label={`Text of document ${place + 1}`} isLabelHidden errors={errorsOf(form, `${field}.text`)}>
@@ -50,18 +48,13 @@ export function Documents({ form }: { form: DraftForm }) {
   latest.current = form;
   const set = (next: Document[]) => latest.current.set(withParameter(latest.current.draft, "documents", next.length > 0 ? next : undefined));
   const addFiles = async (files: File[]) => {
-    const read = await Promise.allSettled(files.map(readTextFile));
-    failures.value = read.flatMap((result, place) => {
-      if (result.status === "fulfilled") return [];
-      const why = result.reason instanceof TooLong ? result.reason.message : "it is not a text file";
-      return [`${files[place]?.name ?? ""} was not added: ${why}.`];
-    });
-    const added = read.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-    if (added.length > 0) set([...documentsOf(latest.current.draft), ...added].slice(0, MOST));
+    const { documents, failures: failed } = await withFiles(files, () => documentsOf(latest.current.draft));
+    failures.value = failed;
+    if (failed.length < files.length) set(documents);
   };
   return (
     <>
-      <ListEditor entries={documents} onSet={set} noun="document" nameOf={({ title }, place) => title || `document ${place + 1}`} empty={{ title: "", text: "" }} most={MOST}>
+      <ListEditor entries={documents} onSet={set} noun="document" nameOf={({ title }, place) => title || `document ${place + 1}`} empty={{ title: "", text: "" }} most={MAX_DOCUMENTS}>
         {(document, change, place) => <DocumentFields form={form} of={document} place={place} onChange={change} />}
       </ListEditor>{" "}
       <button type="button" onClick={() => chooser.current?.click()}>
@@ -82,8 +75,8 @@ export function Documents({ form }: { form: DraftForm }) {
         }}
       />
       <div role="alert" class="field-errors">
-        {failures.value.map((failure) => (
-          <p key={failure}>{failure}</p>
+        {failures.value.map((failure, place) => (
+          <p key={place}>{failure}</p>
         ))}
       </div>
     </>

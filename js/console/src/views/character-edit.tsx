@@ -11,7 +11,7 @@ import { type CharacterEdit, characterEdits } from "../characters/edits";
 import { otherParameters } from "../characters/parameters";
 import { type CharacterView, create, update } from "../characters/save";
 import { counted } from "../knowledge/words";
-import { ask, toProblem } from "../problem";
+import { type Problem, ask, toProblem } from "../problem";
 import { navigate } from "../router";
 import { Back } from "../ui/back";
 import { Field } from "../ui/field";
@@ -59,8 +59,8 @@ type EditorProps = {
   edit: CharacterEdit;
   /** The newest version; null if there is none. */
   newest: CharacterView | null;
-  /** Reads the newest version again. */
-  reload: () => Promise<void>;
+  /** Reads the newest version again and returns it; null if there is none. Throws if it cannot be read. */
+  reload: () => Promise<CharacterView | null>;
 };
 
 function Editor({ edit, newest, reload }: EditorProps) {
@@ -85,6 +85,7 @@ function Editor({ edit, newest, reload }: EditorProps) {
   const problemCount = extra.length + (checking.result.value?.problems.length ?? 0);
 
   const set = (changed: Partial<CharacterEdit>) => {
+    error.value = "";
     const now = characterEdits.peek(at);
     characterEdits.set({ ...(now?.before?.version === before?.version ? (now ?? edit) : edit), ...changed });
   };
@@ -106,27 +107,42 @@ function Editor({ edit, newest, reload }: EditorProps) {
     if (!now || now.draft === sent) return leave(pageOf(savedAs));
     characterEdits.end(at);
     characterEdits.set({ ...now, at: { partner, name: savedAs }, before: { version, draft: sent } });
-    if (name !== null) await reload();
+    // A version that cannot be read shows itself as a notice.
+    if (name !== null) await reload().catch(() => {});
     else if (isShown.current) navigate(address(CHARACTER_EDITOR, { partner, name: savedAs }));
   };
   const pageOf = (saved: string) => address(CHARACTER, { partner, name: saved });
+  /** Returns the words for an error. None are needed once another version is shown than the edit began with: it says what to do. */
+  const explain = async ({ status, field, message }: Problem) => {
+    const words = field ? `${field}: ${message}` : message;
+    if (name === null || ![404, 409].includes(status)) return words;
+    try {
+      return (await reload())?.version === before?.version ? words : "";
+    } catch (unread) {
+      return `${words} The newest version could not be read: ${toProblem(unread).message}`;
+    }
+  };
   const save = async (write: () => Promise<CharacterView>) => {
     if (isBusy.value) return;
+    if (extra.length > 0) {
+      error.value = extra.join(" ");
+      return;
+    }
     [isBusy.value, error.value] = [true, ""];
     try {
       const saved = await write();
       notify(`${saved.name} is saved as version ${formatNumber(saved.version)}`);
       await settle(draft, saved);
     } catch (thrown) {
-      const problem = toProblem(thrown);
-      // The newest version says what to do.
-      if (name !== null && [404, 409].includes(problem.status)) await reload();
-      else error.value = problem.field ? `${problem.field}: ${problem.message}` : problem.message;
+      error.value = await explain(toProblem(thrown));
     }
     isBusy.value = false;
   };
   const canSave = (hasChanges || name === null) && !isConflict && extra.length === 0 && !isBusy.value;
-  const submit = () => canSave && void save(() => (name === null || !before ? create(partner, draft) : update(partner, name, draft, before.version)));
+  const submit = () => {
+    if (isConflict) error.value = "Somebody else changed the character: choose above which one stays.";
+    else if (hasChanges || name === null) void save(() => (name === null || !before ? create(partner, draft) : update(partner, name, draft, before.version)));
+  };
   const overwrite = () => void save(() => (newest && name !== null ? update(partner, name, draft, newest.version) : create(partner, { ...draft, name: name ?? draft.name })));
   const press = (event: KeyboardEvent) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s") return;
@@ -215,11 +231,17 @@ export function EditCharacter({ partner, name }: { partner: string; name: string
   }
   const edit = kept ?? began.current;
   const isGone = newest.problem.value?.status === 404;
+  const reload = async () => {
+    await newest.reload();
+    const problem = newest.problem.peek();
+    if (problem && problem.status !== 404) throw problem;
+    return problem ? null : (newest.data.peek() ?? null);
+  };
   return (
     <>
       <Back to={address(CHARACTER, { partner, name })}>{`Character ${name}`}</Back>
       {edit && (found || isGone) ? (
-        <Editor edit={edit} newest={isGone ? null : (found ?? null)} reload={newest.reload} />
+        <Editor edit={edit} newest={isGone ? null : (found ?? null)} reload={reload} />
       ) : (
         <Shown of={newest}>{() => null}</Shown>
       )}
@@ -233,7 +255,7 @@ export function NewCharacter({ partner }: { partner: string }) {
   return (
     <>
       <Back to={address(CHARACTERS, { partner })}>All characters</Back>
-      <Editor edit={characterEdits.of(at) ?? fresh} newest={null} reload={async () => {}} />
+      <Editor edit={characterEdits.of(at) ?? fresh} newest={null} reload={async () => null} />
     </>
   );
 }

@@ -1,8 +1,9 @@
 // The fields of a character, each with what saving would say about it.
 
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 
-import { type Draft, type Fact, listOf, repeatedFacts, textOf, withParameter } from "../characters/draft";
+import { type Draft, type Fact, type FactsChoice, factsChoice, listOf, repeatedFacts, textOf, withFactsChoice, withParameter } from "../characters/draft";
 import { type FieldProblem, problemWords, problemsOf } from "../characters/problems";
 import { Field } from "../ui/field";
 import { ListEditor } from "../ui/list-editor";
@@ -95,12 +96,16 @@ export function Greetings({ form }: { form: DraftForm }) {
 const OWN = "own";
 const NONE = "none";
 
-/** What the character says when a reply is late: the server's sentence, its own, or nothing. */
+/** The words for a late reply: the server's sentence, the character's own, or none. */
 function Patience({ form }: { form: DraftForm }) {
   const { draft, set } = form;
   const message = draft.parameters["patience_message"];
   const choice = typeof message !== "string" ? "" : message === "" ? NONE : OWN;
-  const choose = (chosen: string) => set(withParameter(draft, "patience_message", chosen === OWN ? "One moment, please." : chosen === NONE ? "" : undefined));
+  // A sentence comes back with its choice.
+  const typed = useRef("");
+  if (choice === OWN) typed.current = textOf(draft, "patience_message");
+  const choose = (chosen: string) =>
+    set(withParameter(draft, "patience_message", chosen === OWN ? typed.current || "One moment, please." : chosen === NONE ? "" : undefined));
   const delay = draft.parameters["patience_ms"];
   return (
     <>
@@ -160,11 +165,13 @@ export function Conversation({ form }: { form: DraftForm }) {
   );
 }
 
-/** What calls find out about the visitor: the fields of the server, those of the character, or nothing. */
+/** The facts that calls find out about the visitor: the fields of the server, those of the character, or none. */
 export function Facts({ form }: { form: DraftForm }) {
   const { draft, set } = form;
-  const choice = draft.facts === null ? "" : draft.facts.length === 0 ? NONE : OWN;
-  const choose = (chosen: string) => set({ ...draft, facts: chosen === "" ? null : chosen === NONE ? [] : [{ name: "", description: "", others: {} }] });
+  // Fields come back with their choice.
+  const typed = useRef<readonly Fact[]>([]);
+  if (draft.facts !== null && draft.facts.length > 0) typed.current = draft.facts;
+  const choose = (chosen: string) => set(withFactsChoice(draft, chosen as FactsChoice, typed.current));
   const repeated = repeatedFacts(draft);
   const errors = (fact: Fact) => [
     ...(repeated.includes(fact.name) ? ["Another field has this name."] : []),
@@ -174,10 +181,10 @@ export function Facts({ form }: { form: DraftForm }) {
     <Section title="Facts about the visitor" hint="What a call finds out and tells the page while it goes on.">
       <Field label="Fields" errors={errorsOf(form, "parameters.profile_schema")}>
         {(control) => (
-          <select {...control} name="facts" value={choice} onChange={(event) => choose(event.currentTarget.value)}>
-            <option value="">those of the server</option>
-            <option value={OWN}>these fields</option>
-            <option value={NONE}>none</option>
+          <select {...control} name="facts" value={factsChoice(draft)} onChange={(event) => choose(event.currentTarget.value)}>
+            <option value="server">those of the server</option>
+            <option value="own">these fields</option>
+            <option value="none">none</option>
           </select>
         )}
       </Field>

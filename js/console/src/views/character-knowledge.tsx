@@ -1,4 +1,4 @@
-// What a character answers from: documents that it carries, and a knowledge base.
+// The knowledge of a character: documents that it carries, and a knowledge base.
 
 import { useSignal } from "@preact/signals";
 
@@ -84,7 +84,7 @@ export function Knowledge({ form }: { form: DraftForm }) {
         Answers from what is looked up
       </label>
       {may("knowledge") ? <Base form={form} /> : <PlainBase form={form} />}
-      <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+      <details data-holds="title- text-" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>
           {counted(documents.length, "document")} of its own{documents.length > 0 && `, ${formatBytes(bytesOf(documents))}`}
         </summary>

@@ -1,11 +1,13 @@
 // The playground of a version that is saved.
 
 import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 
 import { useCheck } from "../characters/check";
 import { draftOf } from "../characters/draft";
 import type { CharacterView } from "../characters/save";
+import { formatNumber } from "../ui/format";
+import { Icon } from "../ui/icon";
 import { Preview } from "./character-preview";
 import { Playground } from "./playground";
 
@@ -17,9 +19,19 @@ export function SavedPlayground({ partner, of, isNewest }: SavedProps) {
   const checking = useCheck(partner, { draft, values: values.value });
   const result = checking.result.value;
   const needsValues = result?.unfilled || Object.keys(values.value).length > 0;
+  const began = useRef(of.version).current;
   return (
     <>
-      {needsValues && <Preview checking={checking} extra={[]} values={values.value} onValues={(changed) => (values.value = changed)} />}
+      {of.version !== began && (
+        <p class="notice" role="status">
+          <Icon name="triangle-alert" />
+          <span>
+            Version {formatNumber(of.version)} was saved after the conversation began with version {formatNumber(began)}. New replies come from version{" "}
+            {formatNumber(of.version)}.
+          </span>
+        </p>
+      )}
+      {needsValues && <Preview checking={checking} isEdited={false} extra={[]} values={values.value} onValues={(changed) => (values.value = changed)} />}
       <Playground
         partner={partner}
         name={of.parameters.name ?? of.parameters.robot_name ?? of.name}

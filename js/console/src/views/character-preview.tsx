@@ -1,10 +1,11 @@
-// What a draft becomes: the problems that saving would name, or the texts with their placeholders filled in.
+// The preview of a draft: the problems that saving would name, or the texts with their placeholders filled in.
 
 import type { Checking } from "../characters/check";
-import { type FieldProblem, controlOf, offsetOf, problemWords } from "../characters/problems";
+import { type FieldProblem, controlsOf, offsetOf, problemWords } from "../characters/problems";
 import { counted } from "../knowledge/words";
 import { Field } from "../ui/field";
 import { Icon } from "../ui/icon";
+import { reveal } from "../ui/reveal";
 import { Text } from "../ui/value";
 
 const PLACEHOLDER = "character_params.";
@@ -46,9 +47,9 @@ function Rendered({ title, text }: { title: string; text: string | null | undefi
 }
 
 /** Goes to the field of a problem, in a template to its place. */
-function goTo({ field, line, column }: FieldProblem): void {
-  const name = controlOf(field);
-  const control = name && document.querySelector<HTMLElement>(`.character-editor [name="${name}"]`);
+async function goTo({ field, line, column }: FieldProblem): Promise<void> {
+  const form = document.querySelector<HTMLElement>(".character-fields");
+  const control = form && (await reveal(form, controlsOf(field)));
   if (!control) return;
   control.focus();
   control.scrollIntoView({ block: "center" });
@@ -58,12 +59,11 @@ function goTo({ field, line, column }: FieldProblem): void {
   }
 }
 
-function Problem({ of }: { of: FieldProblem }) {
-  const hasControl = controlOf(of.field) !== null;
+function Problem({ of, isEdited }: { of: FieldProblem; isEdited: boolean }) {
   return (
     <li>
-      {hasControl ? (
-        <button type="button" class="link" onClick={() => goTo(of)}>
+      {isEdited && controlsOf(of.field).length > 0 ? (
+        <button type="button" class="link" onClick={() => void goTo(of)}>
           {of.field}
         </button>
       ) : (
@@ -76,12 +76,15 @@ function Problem({ of }: { of: FieldProblem }) {
 
 type PreviewProps = {
   checking: Checking;
+  /** False for a version that is saved: its problems lead to no field. */
+  isEdited?: boolean;
   /** Problems that the console sees by itself. */
   extra: readonly string[];
   values: Record<string, string>;
   onValues: (values: Record<string, string>) => void;
 };
-export function Preview({ checking, extra, values, onValues }: PreviewProps) {
+
+export function Preview({ checking, isEdited = true, extra, values, onValues }: PreviewProps) {
   const { result, failure, isCurrent, again } = checking;
   const problems = result.value?.problems ?? [];
   const count = problems.length + extra.length;
@@ -102,11 +105,12 @@ export function Preview({ checking, extra, values, onValues }: PreviewProps) {
           "Checking…"
         ) : count > 0 ? (
           <>
-            <Icon name="circle-alert" /> {counted(count, "problem")}: it cannot be saved
+            <Icon name="circle-alert" /> {counted(count, "problem")}
+            {isEdited && ": it cannot be saved"}
           </>
         ) : (
           <>
-            <Icon name="check" /> It can be saved
+            <Icon name="check" /> {isEdited ? "It can be saved" : "No problems"}
           </>
         )}
         {result.value && !failure.value && !isCurrent.value && (
@@ -119,7 +123,7 @@ export function Preview({ checking, extra, values, onValues }: PreviewProps) {
       {count > 0 && (
         <ul class="problems">
           {problems.map((problem, place) => (
-            <Problem key={place} of={problem} />
+            <Problem key={place} of={problem} isEdited={isEdited} />
           ))}
           {extra.map((text) => (
             <li key={text}>{text}</li>

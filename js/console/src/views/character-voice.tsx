@@ -33,10 +33,11 @@ function Preview({ voices, id, speed, first }: { voices: Voices; id: string; spe
     },
     [],
   );
-  // What was heard is no longer how it sounds.
+  // The sound that was heard is not that of another voice.
   useEffect(() => {
     running.current.abort();
     replace(null);
+    failure.value = "";
   }, [id, speed]);
   const text = typed.value ?? first;
   const listen = async () => {

@@ -9,7 +9,7 @@ import { otherParameters, versionOf } from "../characters/parameters";
 import { ask } from "../problem";
 import { Link, navigate, query } from "../router";
 import { Back } from "../ui/back";
-import { formatNumber } from "../ui/format";
+import { formatMs, formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { lazy } from "../ui/lazy";
 import { useResource } from "../ui/resource";
@@ -69,7 +69,7 @@ function Basics({ of: { version, updated_at, reference, parameters } }: { of: Ch
       <dd>{parameters.rag_enabled ? (parameters.rag_index_required ?? "its own documents") : "not used"}</dd>
       <Entry name="When interrupted" of={parameters.interruption_message} />
       <Entry name="When a reply is late" of={parameters.patience_message} />
-      <Entry name="A reply is late after" of={typeof parameters.patience_ms === "number" ? `${formatNumber(parameters.patience_ms)} ms` : null} />
+      <Entry name="A reply is late after" of={typeof parameters.patience_ms === "number" ? formatMs(parameters.patience_ms) : null} />
       <Entry name="Before the conversation" of={parameters.conversation_prefix} />
     </dl>
   );
@@ -133,7 +133,7 @@ function Content({ of }: { of: CharacterView }) {
   );
 }
 
-/** What can be done with the newest version, or with an older one. */
+/** Actions on the newest version, or on an older one. */
 function Actions({ partner, name, of, version }: Props & { of: CharacterView; version: number | null }) {
   const opened = useSignal<"delete" | "restore" | null>(null);
   const close = () => (opened.value = null);
@@ -191,7 +191,7 @@ export function Character({ partner, name }: Props) {
               <>
                 <h2>Playground</h2>
                 {isTalking.value ? (
-                  <SavedPlayground key={found.version} partner={partner} of={found} isNewest={version === null} />
+                  <SavedPlayground partner={partner} of={found} isNewest={version === null} />
                 ) : (
                   <button type="button" onClick={() => (isTalking.value = true)}>
                     <Icon name="play" /> Talk with {version === null ? "it" : "this version"}

@@ -3,7 +3,9 @@
 import { useSignal } from "@preact/signals";
 
 import { api, may, sessions } from "../api";
-import { SCOPES, SCOPE_NAMES, type Scope, nameOf } from "../keys";
+import { nameOf } from "../calls/names";
+import { SCOPES, SCOPE_NAMES, type Scope } from "../keys";
+import { linesOf } from "../lines";
 import { Problem, ask } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { ExpiryField, readExpiry } from "../ui/expiry";
@@ -12,7 +14,7 @@ import { showOnce } from "../ui/once-shown";
 
 type NewKeyProps = { partner: string; onCreated: () => void; onClose: () => void };
 
-/** What a secret key may be used for. A key with scopes passes on its own only. */
+/** The scopes of a secret key. A key with scopes passes on its own only. */
 function ScopesField() {
   const own = sessions.current.value?.scopes;
   const isLimited = useSignal(Boolean(own));
@@ -27,17 +29,15 @@ function ScopesField() {
           </select>
         </label>
       )}
-      {isLimited.value && (
-        <fieldset class="choices">
-          <legend>{own ? "Allowed for" : "Chosen"}</legend>
-          {SCOPES.filter((scope) => !own || own.includes(scope)).map((scope) => (
-            <label key={scope} class="inline">
-              <input type="checkbox" name="scopes" value={scope} />
-              {SCOPE_NAMES[scope]}
-            </label>
-          ))}
-        </fieldset>
-      )}
+      <fieldset class="choices" hidden={!isLimited.value}>
+        <legend>{own ? "Allowed for" : "Chosen"}</legend>
+        {SCOPES.filter((scope) => !own || own.includes(scope)).map((scope) => (
+          <label key={scope} class="inline">
+            <input type="checkbox" name="scopes" value={scope} />
+            {SCOPE_NAMES[scope]}
+          </label>
+        ))}
+      </fieldset>
     </>
   );
 }
@@ -52,9 +52,9 @@ function readScopes(fields: FormData): Scope[] | null {
 
 export function NewKey({ partner, onCreated, onClose }: NewKeyProps) {
   const kind = useSignal<"secret" | "publishable">("secret");
+  const isPublishable = kind.value === "publishable";
   const create = async (fields: FormData) => {
-    const origins = String(fields.get("allowed_origins") ?? "").split(/\s+/).filter(Boolean);
-    const isPublishable = kind.peek() === "publishable";
+    const origins = linesOf(String(fields.get("allowed_origins") ?? ""));
     const allowed = isPublishable ? { allowed_origins: origins } : { scopes: readScopes(fields) };
     const body = { name: String(fields.get("name")), kind: kind.peek(), ...allowed, ...readExpiry(fields) };
     const created = await ask(api.POST("/api/keys/{partner}", { params: { path: { partner } }, body }));
@@ -76,14 +76,14 @@ export function NewKey({ partner, onCreated, onClose }: NewKeyProps) {
             {may("calls") && <option value="publishable">Publishable, for web pages: makes calls only</option>}
           </select>
         </label>
-        {kind.value === "publishable" ? (
-          <label>
-            Origins of the web pages, one a line
-            <textarea name="allowed_origins" rows={3} required placeholder="https://www.example.com" />
-          </label>
-        ) : (
+        {/* Both stay, so that neither is lost when the kind is changed and changed back. */}
+        <label hidden={!isPublishable}>
+          Origins of the web pages, one a line
+          <textarea name="allowed_origins" rows={3} required={isPublishable} placeholder="https://www.example.com" />
+        </label>
+        <div hidden={isPublishable}>
           <ScopesField />
-        )}
+        </div>
         <ExpiryField />
       </Form>
     </Dialog>

@@ -3,14 +3,17 @@
 import { useSignal } from "@preact/signals";
 
 import { api } from "../api";
-import { type Key, SCOPE_NAMES, nameOf } from "../keys";
+import { nameOf } from "../calls/names";
+import { type Key, SCOPE_NAMES } from "../keys";
 import { ask, askPage } from "../problem";
 import { Dialog } from "../ui/dialog";
+import { Expiry } from "../ui/expiry";
 import { Form } from "../ui/form";
 import { Icon } from "../ui/icon";
+import { type Column, List } from "../ui/list";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
 import { NewKey } from "./key-form";
@@ -32,32 +35,23 @@ function Revoke({ partner, revoked, onRevoked, onClose }: RevokeProps) {
   );
 }
 
-function Row({ of, onRevoke }: { of: Key; onRevoke: () => void }) {
-  return (
-    <tr class={of.revoked_at ? "over" : ""}>
-      <th scope="row">{of.name || <code>{nameOf(of)}</code>}</th>
-      <td>{of.kind}</td>
-      <td>{of.allowed_origins?.join(", ") ?? of.scopes?.map((scope) => SCOPE_NAMES[scope]).join(", ") ?? "everything"}</td>
-      <td>
-        <Time at={of.created_at} />
-      </td>
-      <td>
-        <Time at={of.last_used_at} />
-      </td>
-      <td>
-        {of.revoked_at ? (
-          <>
-            revoked <Time at={of.revoked_at} />
-          </>
-        ) : (
-          <Time at={of.expires_at} />
-        )}
-      </td>
-      <td>
-        {!of.revoked_at && <RowAction icon="trash-2" label={`Revoke ${nameOf(of)}`} onClick={onRevoke} />}
-      </td>
-    </tr>
-  );
+function columnsOf(onRevoke: (key: Key) => void): Column<Key>[] {
+  return [
+    { title: "Name", cell: (key) => key.name || <code>{nameOf(key)}</code> },
+    { title: "Kind", cell: ({ kind }) => kind },
+    {
+      title: "Allowed for",
+      cell: ({ allowed_origins: origins, scopes }) => origins?.join(", ") ?? scopes?.map((scope) => SCOPE_NAMES[scope]).join(", ") ?? "everything",
+    },
+    { title: "Created", cell: ({ created_at: at }) => <Time at={at} /> },
+    { title: "Last used", cell: ({ last_used_at: at }) => <Time at={at} /> },
+    { title: "Expires", cell: (key) => <Expiry of={key} /> },
+    {
+      title: "Actions",
+      isHidden: true,
+      cell: (key) => !key.revoked_at && <RowAction icon="trash-2" label={`Revoke ${nameOf(key)}`} onClick={() => onRevoke(key)} />,
+    },
+  ];
 }
 
 export function Keys({ partner }: { partner: string }) {
@@ -72,44 +66,22 @@ export function Keys({ partner }: { partner: string }) {
   const reload = () => void keys.reload();
   return (
     <>
-      <Shown of={keys}>
-        {({ entries, next }) => (
-          <>
-            <div class="actions">
-              <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
-                <Icon name="plus" /> Create a key
-              </button>
-            </div>
-            {entries.length === 0 ? (
-              <Empty icon="key-round" title="No keys yet">
-                <p>Create a key to use the API.</p>
-              </Empty>
-            ) : (
-              <Table label="Keys">
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Kind</th>
-                    <th scope="col">Allowed for</th>
-                    <th scope="col">Created</th>
-                    <th scope="col">Last used</th>
-                    <th scope="col">Expires</th>
-                    <th scope="col">
-                      <span class="hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {entries.map((key) => (
-                    <Row key={key.id} of={key} onRevoke={() => (revoking.value = key)} />
-                  ))}
-                </tbody>
-              </Table>
-            )}
-            <More next={next} isLoading={keys.isLoading.value} more={keys.more} />
-          </>
-        )}
-      </Shown>
+      <div class="actions">
+        <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
+          <Icon name="plus" /> Create a key
+        </button>
+      </div>
+      <List
+        of={keys}
+        label="Keys"
+        columns={columnsOf((key) => (revoking.value = key))}
+        keyOf={({ id }) => id}
+        isOver={({ revoked_at: at }) => Boolean(at)}
+      >
+        <Empty icon="key-round" title="No keys yet">
+          <p>Create a key to use the API.</p>
+        </Empty>
+      </List>
       {isCreating.value && <NewKey partner={partner} onCreated={reload} onClose={() => (isCreating.value = false)} />}
       {revoking.value && <Revoke partner={partner} revoked={revoking.value} onRevoked={reload} onClose={() => (revoking.value = null)} />}
     </>

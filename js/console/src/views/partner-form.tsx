@@ -1,6 +1,7 @@
 // The dialogs that create, edit and delete a partner.
 
 import { type Schemas, api } from "../api";
+import { type Settings, changesOf, readSettings } from "../partners";
 import { ask } from "../problem";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
@@ -9,31 +10,8 @@ import { showOnce } from "../ui/once-shown";
 import { notify } from "../ui/toasts";
 
 type Partner = Schemas["PartnerView"];
-type Settings = Schemas["PartnerSettings"];
 
 const WHOLE = "A whole number";
-
-/** Reads the settings of a form. Those that are null are as for everybody. */
-function readSettings(fields: FormData): Settings {
-  const text = (name: keyof Settings) => String(fields.get(`settings.${name}`) ?? "").trim();
-  const whole = (name: keyof Settings) => (text(name) === "" ? null : Number(text(name)));
-  const switched = (name: keyof Settings) => (text(name) === "" ? null : text(name) === "on");
-  const models = text("allowed_models").split("\n").map((line) => line.trim()).filter(Boolean);
-  return {
-    transcription_enabled: switched("transcription_enabled"),
-    vectorstore_sync_enabled: switched("vectorstore_sync_enabled"),
-    vectorstore_sync_requests_per_minute: whole("vectorstore_sync_requests_per_minute"),
-    requests_per_minute: whole("requests_per_minute"),
-    storage_bytes: whole("storage_bytes"),
-    allowed_models: models.length > 0 ? models : null,
-  };
-}
-
-/** Returns the settings that differ, so that what others changed meanwhile stays. */
-function changesOf(before: Settings, after: Settings): Partial<Settings> {
-  const differs = (name: string) => JSON.stringify(before[name as keyof Settings] ?? null) !== JSON.stringify(after[name as keyof Settings] ?? null);
-  return Object.fromEntries(Object.entries(after).filter(([name]) => differs(name)));
-}
 
 type SwitchProps = { name: string; label: string; otherwise: string; value: boolean | null | undefined };
 

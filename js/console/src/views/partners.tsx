@@ -4,61 +4,45 @@ import { useSignal } from "@preact/signals";
 
 import { KEYS, USAGE, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { counted } from "../knowledge/words";
+import { differencesOf } from "../partners";
 import { askPage } from "../problem";
 import { Link } from "../router";
-import { formatBytes, formatNumber } from "../ui/format";
+import { formatBytes } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { type Column, List } from "../ui/list";
 import { Reload } from "../ui/reload";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { DeletePartner, EditPartner, NewPartner } from "./partner-form";
 
 type Partner = Schemas["PartnerView"];
 
-/** Settings that differ from those of everybody. */
-function Differences({ of: settings }: { of: Schemas["PartnerSettings"] }) {
-  const { transcription_enabled: transcription, vectorstore_sync_enabled: sync, requests_per_minute: rate, allowed_models: models } = settings;
-  const words = [
-    transcription === false && "no transcription",
-    sync === true && "vector store",
-    rate && `${formatNumber(rate)} requests a minute`,
-    models && counted(models.length, "model"),
-  ].filter(Boolean);
+function Differences({ of }: { of: Partner["settings"] }) {
+  const words = differencesOf(of);
   return words.length === 0 ? <span class="none">as for everybody</span> : <>{words.join(", ")}</>;
 }
 
-type RowProps = { of: Partner; onEdit: () => void; onDelete: () => void };
-
-function Row({ of, onEdit, onDelete }: RowProps) {
-  return (
-    <tr>
-      <th scope="row">
-        <Link to={address(KEYS, { partner: of.id })}>{of.id}</Link>
-      </th>
-      <td class="name" dir="auto">
-        {of.display_name}
-      </td>
-      <td>
-        {formatBytes(of.storage.used_bytes)} of {formatBytes(of.storage.limit_bytes)}
-      </td>
-      <td>
-        <Differences of={of.settings} />
-      </td>
-      <td>
-        <Link to={address(USAGE, { partner: of.id })}>Usage</Link>
-      </td>
-      <td>
-        <Time at={of.created_at} />
-      </td>
-      <td>
-        <RowAction icon="pencil" label={`Edit ${of.id}`} onClick={onEdit} />
-        <RowAction icon="trash-2" label={`Delete ${of.id}`} onClick={onDelete} />
-      </td>
-    </tr>
-  );
+function columnsOf(onEdit: (partner: Partner) => void, onDelete: (partner: Partner) => void): Column<Partner>[] {
+  return [
+    { title: "Partner", cell: ({ id }) => <Link to={address(KEYS, { partner: id })}>{id}</Link> },
+    { title: "Name", class: "name", cell: ({ display_name: name }) => <bdi>{name}</bdi> },
+    { title: "Storage", cell: ({ storage }) => `${formatBytes(storage.used_bytes)} of ${formatBytes(storage.limit_bytes)}` },
+    { title: "Settings", cell: ({ settings }) => <Differences of={settings} /> },
+    { title: "Usage", cell: ({ id }) => <Link to={address(USAGE, { partner: id })}>Usage</Link> },
+    { title: "Created", cell: ({ created_at: at }) => <Time at={at} /> },
+    {
+      title: "Actions",
+      isHidden: true,
+      cell: (partner) => (
+        <>
+          <RowAction icon="pencil" label={`Edit ${partner.id}`} onClick={() => onEdit(partner)} />
+          <RowAction icon="trash-2" label={`Delete ${partner.id}`} onClick={() => onDelete(partner)} />
+        </>
+      ),
+    },
+  ];
 }
 
 export function Partners(_: { partner: string }) {
@@ -72,45 +56,22 @@ export function Partners(_: { partner: string }) {
   const reload = () => void partners.reload();
   return (
     <>
-      <Shown of={partners}>
-        {({ entries, next }) => (
-          <>
-            <div class="actions">
-              <Reload of={partners} />
-              <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
-                <Icon name="plus" /> Create a partner
-              </button>
-            </div>
-            {entries.length === 0 ? (
-              <Empty icon="building-2" title="No partners yet">
-                <p>Create a partner to get its first key.</p>
-              </Empty>
-            ) : (
-              <Table label="Partners">
-                <thead>
-                  <tr>
-                    <th scope="col">Partner</th>
-                    <th scope="col">Name</th>
-                    <th scope="col">Storage</th>
-                    <th scope="col">Settings</th>
-                    <th scope="col">Usage</th>
-                    <th scope="col">Created</th>
-                    <th scope="col">
-                      <span class="hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {entries.map((partner) => (
-                    <Row key={partner.id} of={partner} onEdit={() => (editing.value = partner)} onDelete={() => (deleting.value = partner)} />
-                  ))}
-                </tbody>
-              </Table>
-            )}
-            <More next={next} isLoading={partners.isLoading.value} more={partners.more} />
-          </>
-        )}
-      </Shown>
+      <div class="actions">
+        <Reload of={partners} />
+        <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
+          <Icon name="plus" /> Create a partner
+        </button>
+      </div>
+      <List
+        of={partners}
+        label="Partners"
+        columns={columnsOf((partner) => (editing.value = partner), (partner) => (deleting.value = partner))}
+        keyOf={({ id }) => id}
+      >
+        <Empty icon="building-2" title="No partners yet">
+          <p>Create a partner to get its first key.</p>
+        </Empty>
+      </List>
       {isCreating.value && <NewPartner onCreated={reload} onClose={() => (isCreating.value = false)} />}
       {editing.value && <EditPartner of={editing.value} onChanged={reload} onClose={() => (editing.value = null)} />}
       {deleting.value && <DeletePartner of={deleting.value} onChanged={reload} onClose={() => (deleting.value = null)} />}

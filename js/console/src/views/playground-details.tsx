@@ -1,11 +1,9 @@
-// What a reply of the playground took: what was looked up, the time of each stage, tokens and price.
+// Details of a reply of the playground: the passages that were looked up, the time of each stage, tokens and price.
 
 import type { Done, Prepared, Turn } from "../characters/conversation";
 import { counted } from "../knowledge/words";
 import { Explained } from "../ui/explained";
-import { formatNumber, formatUsd } from "../ui/format";
-
-const ms = (value: number) => `${formatNumber(value)} ms`;
+import { formatFraction, formatMs, formatNumber, formatUsd } from "../ui/format";
 
 function Passages({ of }: { of: NonNullable<Prepared["retrieval"]> }) {
   return (
@@ -19,7 +17,7 @@ function Passages({ of }: { of: NonNullable<Prepared["retrieval"]> }) {
               <bdi>{result.filename}</bdi>
             </strong>{" "}
             <span class="hint">
-              {typeof result.score === "number" && `score ${result.score.toFixed(3)}`}
+              {typeof result.score === "number" && `score ${formatFraction(result.score, 3)}`}
               {typeof result.attributes["retrievers"] === "string" && result.attributes["retrievers"] !== "" && `, by ${result.attributes["retrievers"].replaceAll(",", ", ")}`}
             </span>
             <p class="text" dir="auto">
@@ -38,23 +36,23 @@ function Stages({ of: { times } }: { of: Done }) {
       <p class="part">Time</p>
       <dl class="stages">
         <dt>Templates</dt>
-        <dd>{ms(times.render_ms)}</dd>
+        <dd>{formatMs(times.render_ms)}</dd>
         {typeof times.retrieval_ms === "number" && (
           <>
             <dt>Looking up</dt>
-            <dd>{ms(times.retrieval_ms)}</dd>
+            <dd>{formatMs(times.retrieval_ms)}</dd>
           </>
         )}
         {typeof times.first_text_ms === "number" && (
           <>
             <dt>Model, first text</dt>
-            <dd>{ms(times.first_text_ms)}</dd>
+            <dd>{formatMs(times.first_text_ms)}</dd>
           </>
         )}
         <dt>Model, all</dt>
-        <dd>{ms(times.model_ms)}</dd>
+        <dd>{formatMs(times.model_ms)}</dd>
         <dt>Total</dt>
-        <dd>{ms(times.total_ms)}</dd>
+        <dd>{formatMs(times.total_ms)}</dd>
       </dl>
     </>
   );
@@ -96,7 +94,7 @@ export function TurnDetails({ of }: { of: Extract<Turn, { role: "assistant" }> }
   const { retrieval, unknown_base: unknown } = prepared;
   const words = [
     retrieval && counted(retrieval.results.length, "passage"),
-    done && ms(done.times.total_ms),
+    done && formatMs(done.times.total_ms),
     done && counted(done.usage.input_tokens + done.usage.output_tokens, "token"),
     done && typeof done.cost_usd === "string" && formatUsd(done.cost_usd),
   ].filter(Boolean);

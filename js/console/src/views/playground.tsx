@@ -75,14 +75,18 @@ function useConversation(partner: string, content: Content, values: Record<strin
   };
   const clear = () => {
     stop();
+    const cleared = turns.peek();
     turns.value = [];
+    notify("The conversation is cleared", () => {
+      if (turns.peek().length === 0) turns.value = cleared;
+    });
   };
   return { turns, isRunning, send, stop, clear };
 }
 
 type PlaygroundProps = {
   partner: string;
-  /** What the character is called. */
+  /** Name of the character in the conversation. */
   name: string;
   content: Content;
   /** The reference of the saved character that `content` is of; null for a draft or an older version. */
@@ -121,7 +125,7 @@ export function Playground({ partner, name, content, reference = null, values, g
   const { personality, parameters } = content;
   return (
     <div class="playground">
-      <p class="hint">Type to the character as it is written here, saved or not, or call it. Replies cost what the model costs; they count as usage, and no quota limits them.</p>
+      <p class="hint">Talk with the character as it stands on this page, unsaved changes included. Each reply is a paid request to the model, which counts as usage; quotas do not limit it.</p>
       <p>
         <CallDraft partner={partner} called={{ name, character: reference ?? { personality, parameters }, values }} />
       </p>

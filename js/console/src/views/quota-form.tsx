@@ -1,10 +1,11 @@
 // The dialogs that create, edit, rotate and revoke a quota.
 
 import { type Schemas, api } from "../api";
+import { nameOf } from "../calls/names";
 import { LIMIT_PATTERNS } from "../knowledge/budget";
 import { ask } from "../problem";
 import {
-  KINDS, KIND_NAMES, LIMITED, LIMIT_NAMES, type Limited, PERIODS, PERIOD_NAMES, type Quota, changesOf, nameOf, readForm,
+  KINDS, KIND_NAMES, LIMITED, LIMIT_NAMES, type Limited, PERIODS, PERIOD_NAMES, type Quota, changesOf, readForm,
 } from "../quotas/quota";
 import { Dialog } from "../ui/dialog";
 import { ExpiryField, readExpiry } from "../ui/expiry";

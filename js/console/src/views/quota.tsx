@@ -4,9 +4,10 @@ import { useSignal } from "@preact/signals";
 
 import { QUOTAS, address } from "../addresses";
 import { api } from "../api";
+import { nameOf } from "../calls/names";
 import { LimitCard } from "../knowledge/limit-card";
 import { ask } from "../problem";
-import { KIND_NAMES, LIMITED, type Limited, type Quota as QuotaView, RESETS, nameOf, standingOf } from "../quotas/quota";
+import { KIND_NAMES, LIMITED, type Limited, type Quota as QuotaView, RESETS, standingOf } from "../quotas/quota";
 import { MEASURE_NAMES, formatAmount } from "../usage/measures";
 import { Back } from "../ui/back";
 import { useHeading } from "../ui/heading";
@@ -90,7 +91,7 @@ function Limits({ of }: { of: QuotaView }) {
 export function Quota({ partner, id }: Props) {
   const quota = useResource((call) => ask(api.GET("/api/quotas/{partner}/{quota_id}", { ...call, params: { path: { partner, quota_id: id } } })), [partner, id]);
   const open = useSignal<Open | null>(null);
-  /** How often the usage was to be read again. */
+  /** Counts how often the usage was to be read again. */
   const version = useSignal(0);
   const reload = () => {
     version.value += 1;
@@ -110,13 +111,13 @@ export function Quota({ partner, id }: Props) {
               {!of.revoked_at && (
                 <>
                   <button type="button" onClick={() => (open.value = "edit")}>
-                    <Icon name="pencil" /> Edit
+                    <Icon name="pencil" /> Edit…
                   </button>
                   <button type="button" onClick={() => (open.value = "rotate")}>
-                    <Icon name="key-round" /> Replace the key
+                    <Icon name="key-round" /> Replace the key…
                   </button>
                   <button type="button" onClick={() => (open.value = "revoke")}>
-                    <Icon name="trash-2" /> Revoke
+                    <Icon name="trash-2" /> Revoke…
                   </button>
                 </>
               )}

@@ -4,18 +4,21 @@ import { useSignal } from "@preact/signals";
 
 import { QUOTA, address } from "../addresses";
 import { api } from "../api";
+import { nameOf } from "../calls/names";
 import { barOf } from "../knowledge/budget";
 import { BudgetBar } from "../knowledge/budget-bar";
 import { askPage } from "../problem";
 import {
-  KIND_NAMES, LIMIT_UNITS, PERIOD_NAMES, type Quota, type QuotaState, limitedOf, nameOf, standingOf, stateOf,
+  KIND_NAMES, LIMIT_UNITS, PERIOD_NAMES, type Quota, type QuotaState, limitedOf, standingOf, stateOf,
 } from "../quotas/quota";
 import { Link } from "../router";
 import { formatAmount } from "../usage/measures";
+import { Expiry } from "../ui/expiry";
 import { Icon } from "../ui/icon";
+import { type Column, List } from "../ui/list";
 import { Reload } from "../ui/reload";
 import { usePages } from "../ui/resource";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { NewQuota } from "./quota-form";
 
@@ -52,26 +55,24 @@ function Limits({ of }: { of: Quota }) {
   );
 }
 
-function Row({ partner, of }: { partner: string; of: Quota }) {
-  return (
-    <tr class={of.revoked_at ? "over" : ""}>
-      <th scope="row" class="name" dir="auto">
-        <Link to={address(QUOTA, { partner, id: of.id })}>{nameOf(of)}</Link>
-      </th>
-      <td>
-        <Limits of={of} />
-      </td>
-      <td>
-        <QuotaStateLabel of={of} />
-      </td>
-      <td>{of.kinds.map((kind) => KIND_NAMES[kind]).join(", ")}</td>
-      <td>{of.period_end ? <Time at={of.period_end} /> : <span class="none">{PERIOD_NAMES[of.period]}</span>}</td>
-      <td>
-        <Time at={of.last_used_at} />
-      </td>
-      <td>{of.revoked_at ? <Time at={of.revoked_at} /> : <Time at={of.expires_at} />}</td>
-    </tr>
-  );
+function columnsOf(partner: string): Column<Quota>[] {
+  return [
+    {
+      title: "Name",
+      class: "name",
+      cell: (quota) => (
+        <Link to={address(QUOTA, { partner, id: quota.id })}>
+          <bdi>{nameOf(quota)}</bdi>
+        </Link>
+      ),
+    },
+    { title: "Used of the limits", cell: (quota) => <Limits of={quota} /> },
+    { title: "State", cell: (quota) => <QuotaStateLabel of={quota} /> },
+    { title: "For", cell: ({ kinds }) => kinds.map((kind) => KIND_NAMES[kind]).join(", ") },
+    { title: "Resets", cell: ({ period, period_end: at }) => (at ? <Time at={at} /> : <span class="none">{PERIOD_NAMES[period]}</span>) },
+    { title: "Last used", cell: ({ last_used_at: at }) => <Time at={at} /> },
+    { title: "Expires", cell: (quota) => <Expiry of={quota} /> },
+  ];
 }
 
 export function Quotas({ partner }: { partner: string }) {
@@ -83,43 +84,17 @@ export function Quotas({ partner }: { partner: string }) {
   const isCreating = useSignal(false);
   return (
     <>
-      <Shown of={quotas}>
-        {({ entries, next }) => (
-          <>
-            <div class="actions">
-              <Reload of={quotas} />
-              <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
-                <Icon name="plus" /> Create a quota
-              </button>
-            </div>
-            {entries.length === 0 ? (
-              <Empty icon="gauge" title="No quotas yet">
-                <p>A quota is a key for an application, with limits. Create one for text, speech, calls or transcripts.</p>
-              </Empty>
-            ) : (
-              <Table label="Quotas">
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Used of the limits</th>
-                    <th scope="col">State</th>
-                    <th scope="col">For</th>
-                    <th scope="col">Resets</th>
-                    <th scope="col">Last used</th>
-                    <th scope="col">Expires</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {entries.map((quota) => (
-                    <Row key={quota.id} partner={partner} of={quota} />
-                  ))}
-                </tbody>
-              </Table>
-            )}
-            <More next={next} isLoading={quotas.isLoading.value} more={quotas.more} />
-          </>
-        )}
-      </Shown>
+      <div class="actions">
+        <Reload of={quotas} />
+        <button type="button" class="primary" onClick={() => (isCreating.value = true)}>
+          <Icon name="plus" /> Create a quota
+        </button>
+      </div>
+      <List of={quotas} label="Quotas" columns={columnsOf(partner)} keyOf={({ id }) => id} isOver={({ revoked_at: at }) => Boolean(at)}>
+        <Empty icon="gauge" title="No quotas yet">
+          <p>A quota is a key for an application, with limits. Create one for text, speech, calls or transcripts.</p>
+        </Empty>
+      </List>
       {isCreating.value && <NewQuota partner={partner} onCreated={() => void quotas.reload()} onClose={() => (isCreating.value = false)} />}
     </>
   );

@@ -6,6 +6,7 @@ import { type Schemas, api } from "../api";
 import { changesBetween } from "../knowledge/retrieval";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
+import { query } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatNumber } from "../ui/format";
@@ -34,7 +35,7 @@ function useEvaluation({ partner, base, id }: At) {
   );
 }
 
-/** What makes the figures less telling. */
+/** Reasons for which the figures tell less. */
 function Warnings({ of: { figures, content_changed: hasChanged } }: { of: Schemas["EvaluationView"] }) {
   const words = [
     hasChanged && "Documents of the knowledge base were embedded or removed while the questions were asked.",
@@ -103,7 +104,7 @@ function DeleteEvaluation({ at: { partner, base, id }, onDeleted, onClose }: Del
     await ask(api.DELETE("/api/rag-evaluations/{partner}/{kb}/{evaluation_id}", { params }));
     onClose();
     notify("The evaluation is deleted");
-    onDeleted();
+    if (query.peek().get("evaluation") === id) onDeleted();
   };
   return (
     <Dialog title="Delete the evaluation?" onClose={onClose}>
@@ -123,7 +124,7 @@ export function EvaluationPage({ onLeave, ...at }: At & { onLeave: () => void })
           <Icon name="arrow-left" /> All evaluations
         </button>
         <button type="button" onClick={() => (isDeleting.value = true)}>
-          <Icon name="trash-2" /> Delete the evaluation
+          <Icon name="trash-2" /> Delete…
         </button>
       </div>
       <Shown of={evaluation}>

@@ -4,24 +4,23 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { evaluationBefore } from "../knowledge/retrieval";
+import { formatFigure } from "../knowledge/retrieval";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { formatNumber } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { ABSENT, type Column, List } from "../ui/list";
 import { usePages } from "../ui/resource";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { EvaluationPage } from "./retrieval-evaluation";
-import { Compared, EvaluationStatus } from "./retrieval-figures";
+import { EvaluationStatus } from "./retrieval-figures";
 import { WeightFields, readWeights } from "./retrieval-form";
 
 type Evaluation = Schemas["EvaluationView"];
 type Props = { partner: string; base: string };
-/** Means over questions. */
-type Figure = "recall" | "ndcg" | "mrr";
 
 function useEvaluations(partner: string, base: string) {
   return usePages<Evaluation>(
@@ -47,7 +46,7 @@ function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evalua
     <Dialog title="Run an evaluation" onClose={onClose}>
       <Form action="Run" busy="Starting…" onSend={begin} onCancel={onClose}>
         <p class="hint">
-          All saved questions are asked in the background. Figures are compared with those of the newest evaluation with the same number of documents.
+          All saved questions are asked in the background. The page of an evaluation compares it with the newest one before that has the same k.
         </p>
         <label>
           Documents of each ranking that count (k)
@@ -62,63 +61,28 @@ function Begin({ partner, base, last, onBegun, onClose }: Props & { last: Evalua
   );
 }
 
-function FigureCell({ of, before, figure }: { of: Evaluation; before: Evaluation | undefined; figure: Figure }) {
-  return (
-    <td class="number">
-      {of.figures ? <Compared now={of.figures[figure]} before={before?.figures?.[figure]} /> : <span class="none">—</span>}
-    </td>
-  );
-}
+const FIGURES = [
+  ["Recall", "recall"],
+  ["nDCG", "ndcg"],
+  ["MRR", "mrr"],
+] as const;
 
-function List({ partner, base, all }: Props & { all: readonly Evaluation[] }) {
-  const to = (id: string) => address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id });
-  return (
-    <Table label="Evaluations">
-      <thead>
-        <tr>
-          <th scope="col">Begun</th>
-          <th scope="col" class="number">
-            Recall
-          </th>
-          <th scope="col" class="number">
-            nDCG
-          </th>
-          <th scope="col" class="number">
-            MRR
-          </th>
-          <th scope="col" class="number">
-            Questions
-          </th>
-          <th scope="col" class="number">
-            k
-          </th>
-          <th scope="col">State</th>
-        </tr>
-      </thead>
-      <tbody>
-        {all.map((evaluation) => {
-          const before = evaluationBefore(all, evaluation);
-          return (
-            <tr key={evaluation.id}>
-              <th scope="row">
-                <Link to={to(evaluation.id)}>
-                  <Time at={evaluation.created_at} />
-                </Link>
-              </th>
-              {(["recall", "ndcg", "mrr"] as const).map((figure) => (
-                <FigureCell key={figure} of={evaluation} before={before} figure={figure} />
-              ))}
-              <td class="number">{formatNumber(evaluation.questions)}</td>
-              <td class="number">{formatNumber(evaluation.k)}</td>
-              <td>
-                <EvaluationStatus of={evaluation} />
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </Table>
-  );
+/** Figures of the list are not compared: each is a mean over the questions that were saved then. */
+function columnsOf(partner: string, base: string): Column<Evaluation>[] {
+  return [
+    {
+      title: "Begun",
+      cell: ({ id, created_at: at }) => (
+        <Link to={address(RETRIEVAL, { partner, name: base }, { view: "evaluations", evaluation: id })}>
+          <Time at={at} />
+        </Link>
+      ),
+    },
+    ...FIGURES.map(([title, name]) => ({ title, isNumber: true, cell: ({ figures }: Evaluation) => (figures ? formatFigure(figures[name]) : ABSENT) })),
+    { title: "Questions", isNumber: true, cell: ({ questions }) => formatNumber(questions) },
+    { title: "k", isNumber: true, cell: ({ k }) => formatNumber(k) },
+    { title: "State", cell: (evaluation) => <EvaluationStatus of={evaluation} /> },
+  ];
 }
 
 function All({ partner, base }: Props) {
@@ -129,25 +93,16 @@ function All({ partner, base }: Props) {
   return (
     <>
       <div class="toolbar">
-        <p class="hint">How well the saved questions find the documents that they expect. The newest 20 evaluations are kept.</p>
+        <p class="hint">How well the saved questions find the documents that they expect. Open an evaluation to compare it with the one before. The newest 20 are kept.</p>
         <button type="button" class="primary" aria-disabled={isRunning} onClick={() => !isRunning && (isBeginning.value = true)}>
           <Icon name="play" /> Run an evaluation
         </button>
       </div>
-      <Shown of={evaluations}>
-        {({ entries, next }) =>
-          entries.length === 0 ? (
-            <Empty icon="chart-column" title="No evaluations yet">
-              <p>Save some questions with the documents that answer them. Then run an evaluation before and after each change.</p>
-            </Empty>
-          ) : (
-            <>
-              <List partner={partner} base={base} all={entries} />
-              <More next={next} isLoading={evaluations.isLoading.value} more={evaluations.more} />
-            </>
-          )
-        }
-      </Shown>
+      <List of={evaluations} label="Evaluations" columns={columnsOf(partner, base)} keyOf={({ id }) => id}>
+        <Empty icon="chart-column" title="No evaluations yet">
+          <p>Save some questions with the documents that answer them. Then run an evaluation before and after each change.</p>
+        </Empty>
+      </List>
       {isBeginning.value && (
         <Begin
           partner={partner}

@@ -1,13 +1,15 @@
 // The documents that a question should find, and how it is saved with them.
 
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 
 import { type Schemas, api } from "../api";
 import { DOCUMENT, address } from "../addresses";
 import { FilterField } from "../knowledge/controls";
+import { questionEdits } from "../knowledge/question-edits";
+import type { Expected, QuestionAt } from "../knowledge/questions";
 import { type Asked, questionBody } from "../knowledge/retrieval";
-import { ask } from "../problem";
-import { Link, setQuery } from "../router";
+import { ask, toProblem } from "../problem";
+import { Link, setQuery, useStays } from "../router";
 import { formatNumber } from "../ui/format";
 import { Form } from "../ui/form";
 import { Icon } from "../ui/icon";
@@ -15,45 +17,42 @@ import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 import { notify } from "../ui/toasts";
 
-/** Names of documents by their ids. */
-export type Expected = ReadonlyMap<string, string>;
-
 /** The most documents that the API takes. */
 const MAX_EXPECTED = 20;
-/** How many documents are offered. */
+/** Number of documents that are offered. */
 const MAX_OFFERED = 8;
 
-function add(expected: Signal<Expected>, id: string, name: string): void {
-  if (expected.value.size < MAX_EXPECTED) expected.value = new Map([...expected.value, [id, name]]);
-}
+/** The expected documents, and the function that replaces them. */
+export type Expecting = { expected: Expected; onExpect: (expected: Expected) => void };
 
-function remove(expected: Signal<Expected>, id: string): void {
-  expected.value = new Map([...expected.value].filter(([known]) => known !== id));
-}
+const withDocument = (expected: Expected, id: string, name: string) => (expected.size < MAX_EXPECTED ? new Map([...expected, [id, name]]) : expected);
 
-type CheckProps = { id: string; name: string; label: string; expected: Signal<Expected> };
+const withoutDocument = (expected: Expected, id: string) => new Map([...expected].filter(([known]) => known !== id));
+
+type CheckProps = Expecting & { id: string; name: string; label: string };
 
 /** Ticks a document of the results as expected. */
-export function ExpectedCheck({ id, name, label, expected }: CheckProps) {
-  const isExpected = expected.value.has(id);
+export function ExpectedCheck({ id, name, label, expected, onExpect }: CheckProps) {
+  const isExpected = expected.has(id);
+  const isFull = !isExpected && expected.size >= MAX_EXPECTED;
   return (
-    <label class="inline expect">
+    <label class="inline expect" title={isFull ? `A question has at most ${MAX_EXPECTED} expected documents` : undefined}>
       <input
         type="checkbox"
         checked={isExpected}
-        disabled={!isExpected && expected.value.size >= MAX_EXPECTED}
+        disabled={isFull}
         aria-label={label}
-        onChange={() => (isExpected ? remove(expected, id) : add(expected, id, name))}
+        onChange={() => onExpect(isExpected ? withoutDocument(expected, id) : withDocument(expected, id, name))}
       />
       Expected
     </label>
   );
 }
 
-type PickProps = { partner: string; base: string; expected: Signal<Expected> };
+type PickProps = Expecting & { partner: string; base: string };
 
 /** Offers documents by their names, for those that a search does not find. */
-function Pick({ partner, base, expected }: PickProps) {
+function Pick({ partner, base, expected, onExpect }: PickProps) {
   const name = useSignal<string | null>(null);
   const found = useResource(
     async (call) => {
@@ -63,6 +62,7 @@ function Pick({ partner, base, expected }: PickProps) {
     },
     [partner, base, name.value],
   );
+  if (expected.size >= MAX_EXPECTED) return <p class="hint">A question has at most {MAX_EXPECTED} expected documents.</p>;
   return (
     <div class="pick" role="search" aria-label="Find documents">
       <FilterField name="expected-name" label="Find another document by its name" value={name.value} onSet={(text) => (name.value = text)} />
@@ -74,10 +74,10 @@ function Pick({ partner, base, expected }: PickProps) {
             ) : (
               <ul class="chips">
                 {documents
-                  .filter(({ id }) => !expected.value.has(id))
+                  .filter(({ id }) => !expected.has(id))
                   .map(({ id, name, folder }) => (
                     <li key={id}>
-                      <button type="button" onClick={() => add(expected, id, name)}>
+                      <button type="button" onClick={() => onExpect(withDocument(expected, id, name))}>
                         <Icon name="plus" />
                         <span>
                           <bdi>{name}</bdi> <bdi class="hint">{folder}</bdi>
@@ -94,21 +94,18 @@ function Pick({ partner, base, expected }: PickProps) {
   );
 }
 
-type Props = {
+type ChipsProps = Expecting & {
   partner: string;
   base: string;
-  asked: Asked;
-  saved: Schemas["QuestionView"] | null;
-  expected: Signal<Expected>;
   /** Ranks of the documents that were found. */
   ranks: ReadonlyMap<string, number>;
 };
 
-function Chips({ partner, base, expected, ranks }: Omit<Props, "asked" | "saved">) {
-  if (expected.value.size === 0) return <p class="none">Tick the documents above that answer the question, or find others here.</p>;
+function Chips({ partner, base, expected, onExpect, ranks }: ChipsProps) {
+  if (expected.size === 0) return <p class="none">Tick the documents above that answer the question, or find others here.</p>;
   return (
     <ul class="chips">
-      {[...expected.value].map(([id, name]) => {
+      {[...expected].map(([id, name]) => {
         const rank = ranks.get(id);
         return (
           <li key={id} class="chip">
@@ -116,7 +113,7 @@ function Chips({ partner, base, expected, ranks }: Omit<Props, "asked" | "saved"
               <bdi>{name}</bdi>
             </Link>
             <span class={`state ${rank === undefined ? "down" : "ok"}`}>{rank === undefined ? "not found" : `document ${formatNumber(rank)}`}</span>
-            <button type="button" class="bare" aria-label={`Do not expect ${name}`} onClick={() => remove(expected, id)}>
+            <button type="button" class="bare" aria-label={`Do not expect ${name}`} onClick={() => onExpect(withoutDocument(expected, id))}>
               <Icon name="x" />
             </button>
           </li>
@@ -126,28 +123,58 @@ function Chips({ partner, base, expected, ranks }: Omit<Props, "asked" | "saved"
   );
 }
 
-/** The expected documents of a question, and the buttons that save it. */
-export function ExpectedDocuments({ partner, base, asked, saved, expected, ranks }: Props) {
+type Props = Expecting & {
+  at: QuestionAt;
+  asked: Asked;
+  /** The saved question; null if there is none, or none any more. */
+  saved: Schemas["QuestionView"] | null;
+  /** True if saving would change something. */
+  isChanged: boolean;
+  /** Reads the saved question again. */
+  onSaved: () => Promise<void>;
+  ranks: ReadonlyMap<string, number>;
+};
+
+/** The expected documents of a question, and the button that saves it. */
+export function ExpectedDocuments({ at, asked, saved, isChanged, expected, onExpect, onSaved, ranks }: Props) {
+  const { partner, base } = at;
   const path = { partner, kb: base };
-  const count = expected.value.size;
+  const stays = useStays();
+  const body = questionBody(asked, [...expected.keys()]);
+  /** Ends the edit that was saved. Documents that were ticked meanwhile stay unsaved ones. */
+  const settle = (sent: ReturnType<typeof questionEdits.peek>, made: Schemas["QuestionView"]) => {
+    const now = questionEdits.peek(at);
+    questionEdits.end(at);
+    if (now && now !== sent) questionEdits.set({ ...now, at: { ...at, id: made.id, message: "" }, before: made });
+  };
   const create = async () => {
-    const body = questionBody(asked, [...expected.value.keys()]);
+    const sent = questionEdits.peek(at);
     const made = await ask(api.POST("/api/rag-questions/{partner}/{kb}", { params: { path }, body }));
     notify("The question is saved");
-    setQuery({ question: made.id });
+    settle(sent, made);
+    if (stays.isOpen()) setQuery({ question: made.id });
   };
   const change = async (id: string) => {
-    const body = questionBody(asked, [...expected.value.keys()]);
+    const sent = questionEdits.peek(at);
     const params = { path: { ...path, question_id: id } };
-    await ask(api.PUT("/api/rag-questions/{partner}/{kb}/{question_id}", { params, body }));
-    notify("The question is changed");
+    try {
+      const made = await ask(api.PUT("/api/rag-questions/{partner}/{kb}/{question_id}", { params, body }));
+      notify("The question is changed");
+      await onSaved();
+      settle(sent, made);
+    } catch (error) {
+      // The page says that it was deleted, and offers to save it again.
+      if (toProblem(error).status === 404) await onSaved();
+      throw error;
+    }
   };
   return (
     <section class="panel expected" aria-labelledby="expected">
       <h2 id="expected">Expected documents</h2>
-      <Chips partner={partner} base={base} expected={expected} ranks={ranks} />
-      <Pick partner={partner} base={base} expected={expected} />
-      {count > 0 && (
+      <Chips partner={partner} base={base} expected={expected} onExpect={onExpect} ranks={ranks} />
+      <Pick partner={partner} base={base} expected={expected} onExpect={onExpect} />
+      {saved && expected.size === 0 && <p class="hint">A saved question needs a document. Tick one, or delete the question.</p>}
+      {expected.size > 0 && (!saved || isChanged) && (
         <Form action={saved ? "Save the changes" : "Save the question"} busy="Saving…" onSend={() => (saved ? change(saved.id) : create())} />
       )}
     </section>

@@ -1,19 +1,19 @@
 // The state of an evaluation, and its figures beside earlier ones.
 
 import type { Schemas } from "../api";
-import { formatDifference, formatFigure } from "../knowledge/retrieval";
+import { EVALUATION_CLASSES, EVALUATION_NAMES, formatDifference, formatFigure } from "../knowledge/retrieval";
 import { formatNumber } from "../ui/format";
 
 /** Differences that show as 0 with three decimals. */
 const SAME = 0.0005;
 
-/** How far an evaluation is. */
+/** The state of an evaluation, and its progress. */
 export function EvaluationStatus({ of: { status, asked, questions, error } }: { of: Schemas["EvaluationView"] }) {
-  if (status === "done") return <span class="state ok">done</span>;
-  if (status === "failed") return <span class="state down">failed{error && `: ${error}`}</span>;
+  const isOver = status === "done" || status === "failed";
   return (
-    <span class="state busy" role="status">
-      {status}, {formatNumber(asked)} of {formatNumber(questions)}
+    <span class={`state ${EVALUATION_CLASSES[status]}`} role={isOver ? undefined : "status"}>
+      {EVALUATION_NAMES[status]}
+      {isOver ? error && `: ${error}` : `, ${formatNumber(asked)} of ${formatNumber(questions)}`}
     </span>
   );
 }

@@ -7,7 +7,7 @@ import { Text } from "../ui/value";
 /** Passages that have more UTF-16 units are folded. */
 const LONG = 240;
 
-/** Where a passage stands. */
+/** Place of a passage: its document, its chunk, and the headings above it. */
 export type PassagePlace = { document_id: string; document_name?: string | null; chunk_index: number; path?: string[] | null };
 
 /** A link to a passage in its document, with the headings above it. */

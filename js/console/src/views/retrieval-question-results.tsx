@@ -28,7 +28,7 @@ function useResults({ partner, base, id }: At) {
   );
 }
 
-/** Where an expected document stood. */
+/** The rank of an expected document. */
 function Place({ of: { document_name: name, rank, previous_rank: before }, k, isCompared }: { of: Found; k: number; isCompared: boolean }) {
   const isMissed = typeof rank !== "number" || rank > k;
   const words = typeof rank === "number" ? `rank ${formatNumber(rank)}` : "not found";

@@ -4,9 +4,11 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
+import { questionEdits } from "../knowledge/question-edits";
+import { questionAt } from "../knowledge/questions";
 import { useSummedPages } from "../knowledge/summed";
 import { counted } from "../knowledge/words";
-import { ask } from "../problem";
+import { ask, toProblem } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
@@ -30,11 +32,16 @@ function useQuestions(partner: string, base: string) {
   );
 }
 
-function DeleteQuestion({ partner, base, of, onClose }: Props & { of: Question; onClose: () => void }) {
+function DeleteQuestion({ partner, base, of, onDeleted, onClose }: Props & { of: Question; onDeleted: () => void; onClose: () => void }) {
   const remove = async () => {
     const params = { path: { partner, kb: base, question_id: of.id } };
-    await ask(api.DELETE("/api/rag-questions/{partner}/{kb}/{question_id}", { params }));
+    await ask(api.DELETE("/api/rag-questions/{partner}/{kb}/{question_id}", { params })).catch((error: unknown) => {
+      // Somebody else was faster.
+      if (toProblem(error).status !== 404) throw error;
+    });
+    questionEdits.end(questionAt(partner, base, of.id, null));
     onClose();
+    onDeleted();
     if (query.peek().get("question") === of.id) setQuery({ question: null });
     notify("The question is deleted");
   };
@@ -132,7 +139,7 @@ export function SavedQuestions({ partner, base }: Props) {
           )
         }
       </Shown>
-      {deleted.value && <DeleteQuestion partner={partner} base={base} of={deleted.value} onClose={() => (deleted.value = null)} />}
+      {deleted.value && <DeleteQuestion partner={partner} base={base} of={deleted.value} onDeleted={() => void questions.reload()} onClose={() => (deleted.value = null)} />}
     </>
   );
 }

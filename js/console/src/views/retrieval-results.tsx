@@ -1,16 +1,15 @@
-// What a search found: the fused ranking with the share of each stream, the prompt, and the rankings of the streams.
+// Results of a search: the fused ranking with the share of each stream, the prompt, and the rankings of the streams.
 
-import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
 import type { Schemas } from "../api";
-import { type Part, STREAMS, STREAM_NAMES, formatMs, formatScore, formatShare, partsOf, streamName } from "../knowledge/retrieval";
+import { type Part, STREAMS, STREAM_NAMES, partsOf, streamName } from "../knowledge/retrieval";
 import { counted } from "../knowledge/words";
-import { formatNumber } from "../ui/format";
+import { formatMs, formatNumber, formatScore, formatShare } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { Empty } from "../ui/states";
 import { Text } from "../ui/value";
-import { type Expected, ExpectedCheck } from "./retrieval-expected";
+import { ExpectedCheck, type Expecting } from "./retrieval-expected";
 import { Passage, PassageLink } from "./retrieval-passage";
 import { Streams } from "./retrieval-streams";
 
@@ -18,7 +17,8 @@ type At = { partner: string; base: string };
 type View = Schemas["SearchView"];
 type Result = Schemas["ResultView"];
 
-const percent = (fraction: number) => `${(100 * fraction).toFixed(2)}%`;
+/** Returns a fraction as a length of SVG. */
+const svgLength = (fraction: number) => `${(100 * fraction).toFixed(2)}%`;
 const withName = (query: string) => (query === "replaced" ? " with the name" : "");
 
 /** The parts of a fused score. The list below the bar has their numbers. */
@@ -27,7 +27,7 @@ function Shares({ parts }: { parts: Part[] }) {
     <>
       <svg class="share-bar" aria-hidden="true" focusable="false">
         {parts.map(({ retriever, query, begin, width }) => (
-          <rect key={retriever + query} class={`${retriever} ${query}`} x={percent(begin)} width={percent(width)} height="100%" />
+          <rect key={retriever + query} class={`${retriever} ${query}`} x={svgLength(begin)} width={svgLength(width)} height="100%" />
         ))}
       </svg>
       <ul class="shares">
@@ -42,9 +42,9 @@ function Shares({ parts }: { parts: Part[] }) {
   );
 }
 
-type ResultProps = At & { of: Result; best: number; isInPrompt: boolean; expected: Signal<Expected> };
+type ResultProps = At & Expecting & { of: Result; best: number; isInPrompt: boolean };
 
-function ResultItem({ partner, base, of, best, isInPrompt, expected }: ResultProps) {
+function ResultItem({ partner, base, of, best, isInPrompt, expected, onExpect }: ResultProps) {
   const { rank, fusion_score: score, document_id: id, document_name: name, duplicates, text } = of;
   return (
     <li>
@@ -52,7 +52,7 @@ function ResultItem({ partner, base, of, best, isInPrompt, expected }: ResultPro
         <strong class="rank">{formatNumber(rank)}</strong>
         <PassageLink partner={partner} base={base} of={of} />
         {isInPrompt && <span class="state ok">in the prompt</span>}
-        {name && <ExpectedCheck id={id} name={name} expected={expected} label={`Expected: ${name}, result ${rank}`} />}
+        {name && <ExpectedCheck id={id} name={name} expected={expected} onExpect={onExpect} label={`Expected: ${name}, result ${rank}`} />}
       </header>
       <Passage>{text}</Passage>
       {duplicates.length > 0 && <p class="hint">The same text stands in {counted(duplicates.length, "other place")}.</p>}
@@ -62,7 +62,7 @@ function ResultItem({ partner, base, of, best, isInPrompt, expected }: ResultPro
   );
 }
 
-function Fused({ partner, base, of, expected }: At & { of: View; expected: Signal<Expected> }) {
+function Fused({ partner, base, of, expected, onExpect }: At & Expecting & { of: View }) {
   const best = Math.max(0, ...of.combined_results.map((result) => result.fusion_score));
   return (
     <ol class="results">
@@ -75,6 +75,7 @@ function Fused({ partner, base, of, expected }: At & { of: View; expected: Signa
           best={best}
           isInPrompt={of.prompt.ranks.includes(result.rank)}
           expected={expected}
+          onExpect={onExpect}
         />
       ))}
     </ol>
@@ -137,10 +138,10 @@ function Prompt({ of: { ranks, text } }: { of: Schemas["PromptView"] }) {
   );
 }
 
-type ResultsProps = At & { of: View; expected: Signal<Expected>; children: ComponentChildren };
+type ResultsProps = At & Expecting & { of: View; children: ComponentChildren };
 
-/** What was found. The children follow the fused ranking. */
-export function Results({ partner, base, of, expected, children }: ResultsProps) {
+/** The results of a search. The children follow the fused ranking. */
+export function Results({ partner, base, of, expected, onExpect, children }: ResultsProps) {
   return (
     <>
       <Vectors of={of} />
@@ -165,7 +166,7 @@ export function Results({ partner, base, of, expected, children }: ResultsProps)
               </span>
             ))}
           </p>
-          <Fused partner={partner} base={base} of={of} expected={expected} />
+          <Fused partner={partner} base={base} of={of} expected={expected} onExpect={onExpect} />
           {children}
           <h2>What a character would be told</h2>
           <Prompt of={of.prompt} />

@@ -2,15 +2,17 @@
 
 import { useSignal } from "@preact/signals";
 
+import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
+import { questionEdits } from "../knowledge/question-edits";
+import { type Expected, expectedOf, questionAt } from "../knowledge/questions";
 import { type Asked, askedOf, askedParameters, documentRanks, isShareable, readAsked, searchBody } from "../knowledge/retrieval";
 import { ask } from "../problem";
-import { query, setQuery } from "../router";
+import { Link, query, setQuery } from "../router";
 import { Icon } from "../ui/icon";
-import { useKept } from "../ui/kept";
 import { useResource } from "../ui/resource";
 import { Empty, Shown } from "../ui/states";
-import { type Expected, ExpectedDocuments } from "./retrieval-expected";
+import { ExpectedDocuments } from "./retrieval-expected";
 import { QuestionForm } from "./retrieval-form";
 import { Results } from "./retrieval-results";
 
@@ -34,43 +36,86 @@ function useSaved(partner: string, base: string, id: string | null) {
       return ask(api.GET("/api/rag-questions/{partner}/{kb}/{question_id}", { ...call, params }));
     },
     [partner, base, id],
+    { partner, kinds: ["question"], base, ...(id !== null && { id }) },
   );
 }
 
-const expectedOf = (saved: Saved | null): Expected => new Map(saved?.expected_documents.map((it) => [it.document_id, it.document_name]));
+const newQuestion = () => setQuery({ ...askedParameters(null), question: null });
 
-type OpenProps = Props & { saved: Saved | null };
+type SavedNoticeProps = { isGone: boolean; isOutdated: boolean; onDiscard: (() => void) | null };
 
-/** The search with the saved question that is open, if one is. */
-function Open({ partner, base, saved }: OpenProps) {
-  // A question that the address does not hold: the saved one as it is, or one that is too long.
-  const own = useSignal<Asked | null>(saved && readAsked(query.peek()) === null ? askedOf(saved, {}) : null);
+/** The state of the saved question that is open. */
+function SavedNotice({ isGone, isOutdated, onDiscard }: SavedNoticeProps) {
+  return (
+    <div class={isGone || isOutdated ? "notice" : "notice plain"}>
+      <span role={isGone || isOutdated ? "alert" : undefined}>
+        {isGone
+          ? "Somebody deleted this saved question. Save it again to keep it."
+          : isOutdated
+            ? "Somebody else changed this saved question meanwhile. Saving yours replaces it."
+            : "This question is saved. Changes of it, or of its documents, count once they are saved, too."}
+      </span>
+      {onDiscard && !isGone && (
+        <button type="button" onClick={onDiscard}>
+          <Icon name="undo-2" /> Discard my changes
+        </button>
+      )}
+      <button type="button" onClick={newQuestion}>
+        <Icon name="plus" /> New question
+      </button>
+    </div>
+  );
+}
+
+type OpenProps = Props & {
+  saved: Saved | null;
+  /** True if the saved question was deleted meanwhile. */
+  isGone: boolean;
+  /** Reads the saved question again. */
+  reload: () => Promise<void>;
+};
+
+/** The search with the saved question that is open, if one is. Documents that are ticked stay until they are saved, or no longer ticked. */
+function Open({ partner, base, saved, isGone, reload }: OpenProps) {
+  const id = saved?.id ?? null;
+  // A question that the address does not hold: the saved one, or one that is too long.
+  const own = useSignal<Asked | null>(
+    readAsked(query.peek()) === null ? (questionEdits.peek(questionAt(partner, base, id, null))?.asked ?? (saved && askedOf(saved, {}))) : null,
+  );
+  /** Counts how often changes were discarded: the form begins again with each. */
+  const round = useSignal(0);
   const asked = own.value ?? readAsked(query.value);
   const search = useSearch(partner, base, asked);
-  const shown = useKept(search);
-  const expected = useSignal<Expected>(expectedOf(saved));
+  const at = questionAt(partner, base, id, asked);
+  const stored = questionEdits.of(at);
+  // One that changes nothing gives way to a newer version.
+  const edit = stored && questionEdits.isChanged(stored) ? stored : undefined;
+  const expected = edit?.expected ?? expectedOf(saved);
 
+  const expect = (next: Expected) => {
+    if (!asked) return;
+    if (!saved && next.size === 0) questionEdits.end(at);
+    else questionEdits.set({ at, before: edit?.before ?? saved, asked, expected: next });
+  };
   const run = async (next: Asked) => {
     const isSame = JSON.stringify(next) === JSON.stringify(asked);
     const fits = isShareable(next);
     own.value = fits ? null : next;
-    // What answers another question is for the user to say.
-    if (!saved && next.message !== asked?.message) expected.value = new Map();
+    // Documents that answer another question are for the user to tick.
+    if (saved) questionEdits.set({ at, before: edit?.before ?? saved, asked: next, expected });
     setQuery(askedParameters(fits ? next : null));
     if (isSame) await search.reload();
   };
-  const close = () => setQuery({ ...askedParameters(null), question: null });
+  const discard = () => {
+    questionEdits.end(at);
+    own.value = saved && askedOf(saved, {});
+    round.value += 1;
+    setQuery(askedParameters(null));
+  };
   return (
     <>
-      {saved && (
-        <p class="notice plain">
-          <span>This question is saved. Changes of it, or of its documents, count once they are saved, too.</span>
-          <button type="button" onClick={close}>
-            <Icon name="plus" /> New question
-          </button>
-        </p>
-      )}
-      <QuestionForm of={asked} onAsk={run} />
+      {saved && <SavedNotice isGone={isGone} isOutdated={Boolean(edit?.before) && edit?.before?.updated_at !== saved.updated_at} onDiscard={edit ? discard : null} />}
+      <QuestionForm key={round.value} of={asked} onAsk={run} />
       {own.value && !isShareable(own.value) && (
         <p class="hint">The question is too long for the address of this page, so a link to the page does not have it.</p>
       )}
@@ -79,17 +124,19 @@ function Open({ partner, base, saved }: OpenProps) {
           <p>See what each stream finds, what is made of it, and what a character would be told.</p>
         </Empty>
       ) : (
-        <Shown of={shown}>
+        <Shown of={search}>
           {(view) =>
             view && (
               <div aria-busy={search.isLoading.value}>
-                <Results partner={partner} base={base} of={view} expected={expected}>
+                <Results partner={partner} base={base} of={view} expected={expected} onExpect={expect}>
                   <ExpectedDocuments
-                    partner={partner}
-                    base={base}
+                    at={at}
                     asked={asked}
-                    saved={saved}
+                    saved={isGone ? null : saved}
+                    isChanged={edit !== undefined}
                     expected={expected}
+                    onExpect={expect}
+                    onSaved={reload}
                     ranks={documentRanks(view.combined_results)}
                   />
                 </Results>
@@ -102,9 +149,27 @@ function Open({ partner, base, saved }: OpenProps) {
   );
 }
 
+/** A link to a saved question that is no longer there. */
+function Gone({ partner, base }: Props) {
+  return (
+    <Empty icon="search" title="This saved question was deleted">
+      <p>
+        Ask a new one, or choose one of the <Link to={address(RETRIEVAL, { partner, name: base }, { view: "questions" })}>saved questions</Link>.
+      </p>
+      <button type="button" class="primary" onClick={() => setQuery({ question: null })}>
+        <Icon name="plus" /> New question
+      </button>
+    </Empty>
+  );
+}
+
 export function Search({ partner, base }: Props) {
   const id = query.value.get("question");
   const saved = useSaved(partner, base, id);
-  if (id === null) return <Open key="new" partner={partner} base={base} saved={null} />;
-  return <Shown of={saved}>{(question) => <Open key={id} partner={partner} base={base} saved={question} />}</Shown>;
+  const isGone = saved.problem.value?.status === 404;
+  const read = saved.data.value?.id === id ? saved.data.value : null;
+  // An edit of a question that was deleted is not lost with it.
+  const known = read ?? (isGone ? (questionEdits.of(questionAt(partner, base, id, null))?.before ?? null) : null);
+  if (id !== null && !known) return isGone ? <Gone partner={partner} base={base} /> : <Shown of={saved}>{() => <></>}</Shown>;
+  return <Open key={id ?? "new"} partner={partner} base={base} saved={id === null ? null : known} isGone={id !== null && isGone} reload={saved.reload} />;
 }

@@ -1,8 +1,8 @@
 // The rankings of the streams, side by side.
 
 import type { Schemas } from "../api";
-import { STREAMS, STREAM_NAMES, STREAM_TEXTS, STREAM_WORDS, type Stream, formatMs, formatScore } from "../knowledge/retrieval";
-import { formatNumber } from "../ui/format";
+import { STREAMS, STREAM_NAMES, STREAM_TEXTS, STREAM_WORDS, type Stream } from "../knowledge/retrieval";
+import { formatMs, formatNumber, formatScore } from "../ui/format";
 import { Passage, PassageLink } from "./retrieval-passage";
 
 type At = { partner: string; base: string };

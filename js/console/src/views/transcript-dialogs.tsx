@@ -7,7 +7,7 @@ import { api } from "../api";
 import { jobId } from "../jobs/filter";
 import { DETECT, LANGUAGES, type Options, type Transcript, optionsOf, recordingForm } from "../jobs/transcripts";
 import { Problem, ask } from "../problem";
-import { navigate } from "../router";
+import { navigate, useStays } from "../router";
 import { Dialog } from "../ui/dialog";
 import { FileField, RECORDINGS } from "../ui/file-field";
 import { Form } from "../ui/form";
@@ -51,7 +51,10 @@ type NewTranscriptProps = { partner: string; file: Signal<File | null>; onClose:
 /** Creates a transcript and goes to it. */
 export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
   const isAddress = useSignal(false);
+  // The address stays when the source is changed and changed back.
+  const typed = useSignal("");
   const { share, send } = useUpload();
+  const stays = useStays();
   const sendFile = (options: Options) => {
     if (!file.value) throw new Problem(0, "invalid", "Choose a recording, or drop it here.", "audio");
     const path = `/v2/transcript?${new URLSearchParams({ partner }).toString()}`;
@@ -61,8 +64,9 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
     const options = optionsOf(fields);
     const params = { query: { partner } };
     const made = isAddress.value
-      ? await ask(api.POST("/v2/transcript", { params, body: { audio_url: String(fields.get("audio_url")).trim(), ...options } }))
+      ? await ask(api.POST("/v2/transcript", { params, body: { audio_url: typed.value.trim(), ...options } }))
       : await sendFile(options);
+    if (!stays.isOpen()) return notify("The recording is being transcribed");
     onClose();
     navigate(address(TRANSCRIPT, { partner, id: jobId(made.id) }));
   };
@@ -84,7 +88,14 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
         {isAddress.value ? (
           <label>
             Public address of the recording
-            <input type="url" name="audio_url" required placeholder="https://www.example.com/meeting.mp3" />
+            <input
+              type="url"
+              name="audio_url"
+              required
+              placeholder="https://www.example.com/meeting.mp3"
+              value={typed.value}
+              onInput={(event) => (typed.value = event.currentTarget.value)}
+            />
           </label>
         ) : (
           <FileField file={file} name="audio" what="a recording" accept={RECORDINGS} />
@@ -96,14 +107,20 @@ export function NewTranscript({ partner, file, onClose }: NewTranscriptProps) {
   );
 }
 
-type DeleteProps = { id: string; onDone: () => void; onClose: () => void };
+type DeleteProps = {
+  id: string;
+  /** Path of the list. */
+  list: string;
+  onClose: () => void;
+};
 
-export function DeleteTranscript({ id, onDone, onClose }: DeleteProps) {
+export function DeleteTranscript({ id, list, onClose }: DeleteProps) {
+  const stays = useStays();
   const remove = async () => {
     await ask(api.DELETE("/v2/transcript/{id}", { params: { path: { id } } }));
     onClose();
     notify("The transcript is deleted");
-    onDone();
+    if (stays.isHere()) navigate(list);
   };
   return (
     <Dialog title="Delete the transcript?" onClose={onClose}>

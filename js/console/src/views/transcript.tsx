@@ -5,17 +5,17 @@ import { useSignal } from "@preact/signals";
 import { TRANSCRIPTS, address } from "../addresses";
 import { api } from "../api";
 import { filterParameters, readJobFilter, sentence } from "../jobs/filter";
-import { STATUSES, type Transcript as View, languageName } from "../jobs/transcripts";
+import { STATUSES, type Transcript as View } from "../jobs/transcripts";
 import { ask } from "../problem";
-import { navigate, query } from "../router";
+import { query } from "../router";
 import { Action } from "../ui/action";
 import { Back } from "../ui/back";
-import { formatDuration } from "../ui/format";
+import { formatDuration, languageName } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
-import { Time } from "../ui/time";
 import { notify } from "../ui/toasts";
+import { JobFacts } from "./job-facts";
 import { DeleteTranscript } from "./transcript-dialogs";
 import { LongText } from "./document-text";
 import { StatusLabel } from "./transcripts";
@@ -24,46 +24,16 @@ type Props = { partner: string; id: string };
 
 function Facts({ id, of }: { id: string; of: View }) {
   return (
-    <dl>
-      <dt>State</dt>
-      <dd>
-        <StatusLabel status={of.status} />
-      </dd>
-      {of.error && (
-        <>
-          <dt>Reason</dt>
-          <dd>{sentence(of.error)}</dd>
-        </>
-      )}
-      <dt>Created</dt>
-      <dd>
-        <Time at={of.created_at} />
-      </dd>
-      {of.ended_at && (
-        <>
-          <dt>Ended</dt>
-          <dd>
-            <Time at={of.ended_at} />
-          </dd>
-        </>
-      )}
-      {typeof of.audio_duration === "number" && (
-        <>
-          <dt>Length of the recording</dt>
-          <dd>{formatDuration(of.audio_duration)}</dd>
-        </>
-      )}
-      {of.language_code && (
-        <>
-          <dt>Detected language</dt>
-          <dd>{languageName(of.language_code)}</dd>
-        </>
-      )}
-      <dt>Id</dt>
-      <dd>
-        <code>{id}</code>
-      </dd>
-    </dl>
+    <JobFacts
+      id={id}
+      of={of}
+      state={<StatusLabel status={of.status} />}
+      reason={of.error && sentence(of.error)}
+      more={[
+        ["Length of the recording", typeof of.audio_duration === "number" && formatDuration(of.audio_duration)],
+        ["Detected language", of.language_code && languageName(of.language_code)],
+      ]}
+    />
   );
 }
 
@@ -117,7 +87,7 @@ export function Transcript({ partner, id }: Props) {
           </>
         )}
       </Shown>
-      {isDeleting.value && <DeleteTranscript id={id} onDone={() => navigate(list)} onClose={() => (isDeleting.value = false)} />}
+      {isDeleting.value && <DeleteTranscript id={id} list={list} onClose={() => (isDeleting.value = false)} />}
     </>
   );
 }

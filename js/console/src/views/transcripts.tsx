@@ -6,17 +6,18 @@ import { useRef } from "preact/hooks";
 import { TRANSCRIPT, address } from "../addresses";
 import { api } from "../api";
 import { shortId } from "../calls/names";
-import { type JobFilter, filterParameters, isFiltered, jobId, jobQuery, readJobFilter, sentence } from "../jobs/filter";
-import { STATUSES, STATUS_CLASSES, STATUS_NAMES, type Status, type Transcript, languageName } from "../jobs/transcripts";
+import { type JobFilter, filterParameters, jobId, jobQuery, readJobFilter, sentence } from "../jobs/filter";
+import { STATUSES, STATUS_CLASSES, STATUS_NAMES, type Status, type Transcript } from "../jobs/transcripts";
 import { ask } from "../problem";
 import { Link, query } from "../router";
-import { formatDuration } from "../ui/format";
+import { formatDuration, languageName } from "../ui/format";
 import { Icon } from "../ui/icon";
+import { ABSENT, type Column, List } from "../ui/list";
 import { usePages } from "../ui/resource";
-import { Rows } from "../ui/rows";
-import { Empty, More, Shown, Table } from "../ui/states";
+import { Empty } from "../ui/states";
 import { Time } from "../ui/time";
 import { useDrop } from "./document-drop";
+import { NoJobs } from "./job-facts";
 import { JobFilters } from "./job-filters";
 import { NewTranscript } from "./transcript-dialogs";
 
@@ -24,44 +25,29 @@ export function StatusLabel({ status }: { status: Status }) {
   return <span class={`state ${STATUS_CLASSES[status]}`}>{STATUS_NAMES[status]}</span>;
 }
 
-function Row({ partner, of, filter }: { partner: string; of: Transcript; filter: JobFilter<Status> }) {
-  const id = jobId(of.id);
-  return (
-    <tr>
-      <th scope="row">
-        <Link to={address(TRANSCRIPT, { partner, id }, filterParameters(filter))}>
-          Transcript <code>{shortId(id)}</code>
+function columnsOf(partner: string, filter: JobFilter<Status>): Column<Transcript>[] {
+  return [
+    {
+      title: "Transcript",
+      cell: ({ id }) => (
+        <Link to={address(TRANSCRIPT, { partner, id: jobId(id) }, filterParameters(filter))}>
+          Transcript <code>{shortId(jobId(id))}</code>
         </Link>
-      </th>
-      <td>
-        <StatusLabel status={of.status} />
-        {of.error && <p class="reason job-error">{sentence(of.error)}</p>}
-      </td>
-      <td>
-        <Time at={of.created_at} />
-      </td>
-      <td class="number">{typeof of.audio_duration === "number" ? formatDuration(of.audio_duration) : <span class="none">—</span>}</td>
-      <td>{of.language_code ? languageName(of.language_code) : <span class="none">—</span>}</td>
-    </tr>
-  );
-}
-
-function Nothing({ filter, onAdd }: { filter: JobFilter<Status>; onAdd: () => void }) {
-  if (isFiltered(filter)) {
-    return (
-      <Empty icon="search" title="No transcript matches">
-        <p>Change the filters above, or show all transcripts.</p>
-      </Empty>
-    );
-  }
-  return (
-    <Empty icon="file-text" title="No transcripts yet">
-      <p>A transcript is the text of a recording: of a file, or of an address.</p>
-      <button type="button" class="primary" onClick={onAdd}>
-        <Icon name="plus" /> Transcribe a recording
-      </button>
-    </Empty>
-  );
+      ),
+    },
+    {
+      title: "State",
+      cell: ({ status, error }) => (
+        <>
+          <StatusLabel status={status} />
+          {error && <p class="reason job-error">{sentence(error)}</p>}
+        </>
+      ),
+    },
+    { title: "Created", cell: ({ created_at: at }) => <Time at={at} /> },
+    { title: "Length", isNumber: true, cell: ({ audio_duration: length }) => (typeof length === "number" ? formatDuration(length) : ABSENT) },
+    { title: "Detected language", cell: ({ language_code: code }) => (code ? languageName(code) : ABSENT) },
+  ];
 }
 
 export function Transcripts({ partner }: { partner: string }) {
@@ -94,33 +80,16 @@ export function Transcripts({ partner }: { partner: string }) {
           <Icon name="plus" /> Transcribe a recording
         </button>
       </div>
-      <Shown of={transcripts}>
-        {({ entries, next }) =>
-          entries.length === 0 ? (
-            <Nothing filter={filter} onAdd={() => add(null)} />
-          ) : (
-            <>
-              <Table label="Transcripts">
-                <thead>
-                  <tr>
-                    <th scope="col">Transcript</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Created</th>
-                    <th scope="col" class="number">
-                      Length
-                    </th>
-                    <th scope="col">Detected language</th>
-                  </tr>
-                </thead>
-                <Rows of={entries} onView={transcripts.view}>
-                  {(transcript) => <Row key={transcript.id} partner={partner} of={transcript} filter={filter} />}
-                </Rows>
-              </Table>
-              <More next={next} isLoading={transcripts.isLoading.value} more={transcripts.more} isEndless={!transcripts.problem.value} />
-            </>
-          )
-        }
-      </Shown>
+      <List of={transcripts} label="Transcripts" columns={columnsOf(partner, filter)} keyOf={({ id }) => id}>
+        <NoJobs filter={filter} noun="transcript" plural="transcripts">
+          <Empty icon="file-text" title="No transcripts yet">
+            <p>A transcript is the text of a recording: of a file, or of an address.</p>
+            <button type="button" class="primary" onClick={() => add(null)}>
+              <Icon name="plus" /> Transcribe a recording
+            </button>
+          </Empty>
+        </NoJobs>
+      </List>
       {isAdding.value && <NewTranscript partner={partner} file={file} onClose={() => (isAdding.value = false)} />}
     </div>
   );

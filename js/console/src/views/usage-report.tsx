@@ -150,7 +150,7 @@ type ReportProps = {
   whose: Whose;
   /** Changes when the report is to be read again. Without it, the report has a button for that. */
   version?: number;
-  /** What is shown where there is no usage: the next step. */
+  /** The next step, shown where there is no usage. */
   children: ComponentChildren;
 };
 

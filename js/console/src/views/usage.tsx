@@ -1,4 +1,4 @@
-// What a partner used, summed over its quotas.
+// Usage of a partner, summed over its quotas.
 
 import { QUOTAS, address } from "../addresses";
 import { Link } from "../router";

@@ -4,7 +4,7 @@ import { VOICE, address } from "../addresses";
 import { api } from "../api";
 import { multipart } from "../knowledge/forms";
 import { ask } from "../problem";
-import { navigate } from "../router";
+import { navigate, useStays } from "../router";
 import { Dialog } from "../ui/dialog";
 import { Form } from "../ui/form";
 import { notify } from "../ui/toasts";
@@ -13,13 +13,14 @@ import type { VoiceAt } from "../voices/paths";
 type ChangeProps = { at: VoiceAt; onDone: () => void; onClose: () => void };
 
 export function RenameVoice({ at, onClose }: Omit<ChangeProps, "onDone">) {
+  const stays = useStays();
   const rename = async (fields: FormData) => {
     const name = String(fields.get("name")).trim();
     const path = { partner: at.partner, voice: at.name };
     const renamed = await ask(api.PUT("/api/voices/{partner}/{voice}/name", { params: { path }, body: { name }, bodySerializer: multipart }));
     onClose();
     notify(`The voice is called ${renamed.name} now`);
-    navigate(address(VOICE, { partner: at.partner, name: renamed.name }), { replace: true });
+    if (stays.isHere()) navigate(address(VOICE, { partner: at.partner, name: renamed.name }), { replace: true });
   };
   return (
     <Dialog title={`Rename the voice ${at.name}`} onClose={onClose}>
@@ -34,12 +35,19 @@ export function RenameVoice({ at, onClose }: Omit<ChangeProps, "onDone">) {
   );
 }
 
-export function DeleteVoice({ at, onDone, onClose }: ChangeProps) {
+type DeleteVoiceProps = ChangeProps & {
+  /** Path to go to from the page of the voice. */
+  list?: string;
+};
+
+export function DeleteVoice({ at, list, onDone, onClose }: DeleteVoiceProps) {
+  const stays = useStays();
   const remove = async () => {
     await ask(api.DELETE("/api/voices/{partner}/{voice}", { params: { path: { partner: at.partner, voice: at.name } } }));
     onClose();
     notify(`The voice ${at.name} is deleted`);
     onDone();
+    if (list !== undefined && stays.isHere()) navigate(list);
   };
   return (
     <Dialog title={`Delete the voice ${at.name}?`} onClose={onClose}>

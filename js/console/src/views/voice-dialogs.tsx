@@ -6,10 +6,11 @@ import { useEffect } from "preact/hooks";
 import { VOICE, address } from "../addresses";
 import type { Schemas } from "../api";
 import { Problem } from "../problem";
-import { navigate } from "../router";
+import { navigate, useStays } from "../router";
 import { Dialog } from "../ui/dialog";
 import { FileField, RECORDINGS } from "../ui/file-field";
 import { Form } from "../ui/form";
+import { notify } from "../ui/toasts";
 import { type VoiceAt, libraryPath, voicePath } from "../voices/paths";
 import { UploadProgress, useUpload } from "./upload-progress";
 
@@ -41,6 +42,7 @@ export function NewVoice({ partner, file, onClose }: NewVoiceProps) {
   const isEmpty = useSignal(false);
   const name = useSignal("");
   const { share, send } = useUpload();
+  const stays = useStays();
   const create = async (fields: FormData) => {
     const body = new FormData();
     for (const field of ["name", "creator_name", "creator_email"]) {
@@ -52,6 +54,7 @@ export function NewVoice({ partner, file, onClose }: NewVoiceProps) {
       body.append("file", file.value, file.value.name);
     }
     const made = await send<Voice>(isEmpty.value ? libraryPath(partner, "empty") : libraryPath(partner), body);
+    if (!stays.isOpen()) return notify(`The voice ${made.name} is added`);
     onClose();
     navigate(address(VOICE, { partner, name: made.name }));
   };

@@ -1,18 +1,20 @@
 // The samples of a voice: their sound, their scores, the preferred one, and their test sentences.
 
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 
 import { type Schemas, api } from "../api";
 import { multipart } from "../knowledge/forms";
 import { counted } from "../knowledge/words";
+import { Latest } from "../latest";
 import { ask } from "../problem";
 import { Explained } from "../ui/explained";
-import { formatDuration } from "../ui/format";
+import { formatDuration, formatFraction } from "../ui/format";
 import { RowAction } from "../ui/row-action";
 import { Empty } from "../ui/states";
 import { notify, notifyFailure } from "../ui/toasts";
 import { type VoiceAt, pathOfType, voicePath } from "../voices/paths";
-import { formatScore, isLocked } from "../voices/words";
+import { isLocked } from "../voices/words";
 import { SoundPlayer } from "./voice-sound";
 
 type Voice = Schemas["LibraryVoice"];
@@ -24,7 +26,7 @@ const SCORE_MEANS =
 function Score({ value }: { value: number }) {
   return (
     <span class="score">
-      <Explained as={SCORE_MEANS}>score {formatScore(value)}</Explained>
+      <Explained as={SCORE_MEANS}>score {formatFraction(value, 2)}</Explained>
       <progress max={1} value={value} aria-hidden="true" />
     </span>
   );
@@ -52,13 +54,12 @@ function TestSentences({ at, type, of }: { at: VoiceAt; type: string; of: Schema
   );
 }
 
-type SampleProps = { at: VoiceAt; of: Voice; sample: Sample; onPrefer: () => void; onDelete: () => void };
+type SampleProps = { at: VoiceAt; of: Voice; sample: Sample; isPreferred: boolean; onPrefer: () => void; onDelete: () => void };
 
-function SampleCard({ at, of, sample: { index, source_timestamp: begin, duration }, onPrefer, onDelete }: SampleProps) {
+function SampleCard({ at, of, sample: { index, source_timestamp: begin, duration }, isPreferred, onPrefer, onDelete }: SampleProps) {
   const info = of.embedding_info;
   const tests = info?.test_samples.filter((one) => one.sample_index === index) ?? [];
   const score = info?.sample_scores.find((one) => one.sample_index === index)?.score;
-  const isPreferred = of.preferred_sample_index === index;
   const locked = isLocked(of);
   return (
     <li class={isPreferred ? "preferred" : ""}>
@@ -70,7 +71,7 @@ function SampleCard({ at, of, sample: { index, source_timestamp: begin, duration
         </span>
         {typeof score === "number" && <Score value={score} />}
         <label class="prefer">
-          <input type="radio" name="preferred" checked={isPreferred} disabled={locked} onChange={onPrefer} /> Preferred
+          <input type="radio" name={`preferred-${at.name}`} checked={isPreferred} disabled={locked} onChange={onPrefer} /> Preferred
         </label>
         {!locked && <RowAction icon="trash-2" label={`Delete sample ${index}`} onClick={onDelete} />}
       </header>
@@ -80,21 +81,32 @@ function SampleCard({ at, of, sample: { index, source_timestamp: begin, duration
   );
 }
 
-type SamplesProps = { at: VoiceAt; of: Voice; onChanged: () => void; onDelete: (index: number) => void };
+type SamplesProps = { at: VoiceAt; of: Voice; onChanged: () => Promise<void>; onDelete: (index: number) => void };
 
 export function Samples({ at, of, onChanged, onDelete }: SamplesProps) {
-  const prefer = async (index: number | null) => {
+  /** The choice that is being saved; undefined while none is. */
+  const chosen = useSignal<number | null | undefined>(undefined);
+  const preferred = chosen.value === undefined ? (of.preferred_sample_index ?? null) : chosen.value;
+  const save = async (index: number | null) => {
     const path = { partner: at.partner, voice: at.name };
     // An empty number takes the preference away.
     const body = { sample_index: index ?? ("" as unknown as number) };
     await ask(api.PUT("/api/voices/{partner}/{voice}/preferred-sample", { params: { path }, body, bodySerializer: multipart }));
-    notify(index === null ? "No sample is preferred" : `Sample ${index} is preferred`);
-    onChanged();
   };
-  const set = (index: number | null) => void prefer(index).catch((error: unknown) => {
-    notifyFailure(error);
-    onChanged();
-  });
+  const choices = useRef(
+    new Latest<number | null>(async (index, isLast) => {
+      const error: unknown = await save(index).then(() => null, (failure: unknown) => failure);
+      if (!isLast()) return;
+      if (error) notifyFailure(error);
+      else notify(index === null ? "No sample is preferred" : `Sample ${index} is preferred`);
+      await onChanged();
+      if (isLast()) chosen.value = undefined;
+    }),
+  ).current;
+  const prefer = (index: number | null) => {
+    chosen.value = index;
+    choices.set(index);
+  };
   if (of.samples.length === 0) {
     return (
       <Empty icon="audio-lines" title="No samples">
@@ -106,9 +118,9 @@ export function Samples({ at, of, onChanged, onDelete }: SamplesProps) {
   const made = of.samples.map(({ source_timestamp, duration }) => `${source_timestamp} ${duration}`);
   return (
     <>
-      {of.preferred_sample_index !== null && of.preferred_sample_index !== undefined && !isLocked(of) && (
+      {preferred !== null && !isLocked(of) && (
         <p>
-          <button type="button" onClick={() => set(null)}>
+          <button type="button" onClick={() => prefer(null)}>
             Prefer no sample
           </button>
         </p>
@@ -120,7 +132,8 @@ export function Samples({ at, of, onChanged, onDelete }: SamplesProps) {
             at={at}
             of={of}
             sample={sample}
-            onPrefer={() => set(sample.index)}
+            isPreferred={sample.index === preferred}
+            onPrefer={() => prefer(sample.index)}
             onDelete={() => onDelete(sample.index)}
           />
         ))}

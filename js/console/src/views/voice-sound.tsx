@@ -11,7 +11,7 @@ import { plays, positionOf, release, seek, toggle } from "../voices/player";
 import { type Sound, loadSound } from "../voices/sounds";
 
 type SoundProps = {
-  /** Where the sound is read from. */
+  /** Path that the sound is read from. */
   path: string;
   /** Name of the sound, such as `sample 3`. */
   name: string;

@@ -7,7 +7,6 @@ import { VOICES, address } from "../addresses";
 import { type Schemas, api } from "../api";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
-import { navigate } from "../router";
 import { Action } from "../ui/action";
 import { Back } from "../ui/back";
 import { Explained } from "../ui/explained";
@@ -181,7 +180,7 @@ export function Voice({ partner, name }: { partner: string; name: string }) {
             <Facts of={found} />
             <Actions at={at} of={found} onOpen={show} />
             <h2>{counted(found.samples.length, "sample")}</h2>
-            <Samples at={at} of={found} onChanged={reload} onDelete={(index) => (deleting.value = index)} />
+            <Samples at={at} of={found} onChanged={voice.reload} onDelete={(index) => (deleting.value = index)} />
           </>
         )}
       </Shown>
@@ -189,7 +188,7 @@ export function Voice({ partner, name }: { partner: string; name: string }) {
       {open.value === "split" && <SplitVoice at={at} onDone={reload} onClose={close} />}
       {open.value === "embed" && <EmbedVoice at={at} type={shown?.embedding_type ?? null} onDone={reload} onClose={close} />}
       {open.value === "add" && <AddSample at={at} file={file} onDone={reload} onClose={close} />}
-      {open.value === "delete" && <DeleteVoice at={at} onDone={() => navigate(address(VOICES, { partner }))} onClose={close} />}
+      {open.value === "delete" && <DeleteVoice at={at} list={address(VOICES, { partner })} onDone={() => {}} onClose={close} />}
       {deleting.value !== null && <DeleteSample at={at} index={deleting.value} onDone={reload} onClose={() => (deleting.value = null)} />}
     </div>
   );

@@ -48,7 +48,15 @@ function Row({ partner, of, onDelete }: { partner: string; of: Voice; onDelete: 
 }
 
 function Nothing({ isFiltered, onAdd }: { isFiltered: boolean; onAdd: () => void }) {
-  if (isFiltered) return <Empty icon="search" title="No voice matches" />;
+  if (isFiltered) {
+    return (
+      <Empty icon="search" title="No voice matches">
+        <button type="button" onClick={() => setQuery({ q: null })}>
+          Show all
+        </button>
+      </Empty>
+    );
+  }
   return (
     <Empty icon="audio-lines" title="No voices yet">
       <p>A voice is made from a recording of a person. Characters and the speech interface can speak with it.</p>

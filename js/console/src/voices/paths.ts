@@ -1,6 +1,6 @@
 // Paths of the voice library.
 
-/** Where a voice is. */
+/** A voice of the library of a partner. */
 export type VoiceAt = { partner: string; name: string };
 
 /** Returns a path of the library of a partner. */

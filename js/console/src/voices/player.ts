@@ -9,7 +9,7 @@ const audio = new Audio();
 /** The sound that was played last, by its URL; null after `stop`. */
 const current = signal<string | null>(null);
 const isPlaying = signal(false);
-/** Where the sound is, in seconds. */
+/** Position in the sound, in seconds. */
 const position = signal(0);
 
 audio.addEventListener("timeupdate", () => (position.value = audio.currentTime));

@@ -31,7 +31,3 @@ export function splitShare({ samples, original_duration: duration }: Pick<Voice,
 
 /** True while the voice is split or embedded: it cannot be changed. */
 export const isLocked = ({ status }: Pick<Voice, "status">) => status.splitting === "in_progress" || status.embedding === "in_progress";
-
-const score = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-
-export const formatScore = (value: number) => score.format(value);
