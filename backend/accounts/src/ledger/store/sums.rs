@@ -142,7 +142,9 @@ impl UsageScope {
             ),
             Self::All => (
                 vec!["key".into()],
-                "quota IN (SELECT id FROM quotas WHERE purpose = $1)",
+                format!(
+                    "quota IN (SELECT id FROM quotas WHERE purpose = $1 OR id = '{DRAFTS}' || partner)"
+                ),
             ),
         }
     }
