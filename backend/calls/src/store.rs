@@ -11,7 +11,7 @@ use colloquy_kernel::node;
 use colloquy_store::{Executor, Order, Slice, StoreError, Transaction, statement};
 use serde_json::{Map, Value};
 
-pub(super) use self::lost::{end_lost, end_not_joined};
+pub(super) use self::lost::{count_open, end_lost, end_not_joined};
 use super::{
     CallSetup, CallState, TranscriptLine, bill::Cost, ending::EndRequests, room::PageOrigin,
 };

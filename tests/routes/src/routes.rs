@@ -169,7 +169,15 @@ impl<S: State> TestRoutes<S> {
     /// Starts what these capabilities do beside requests, as a server does; the node says that it lives.
     pub async fn start_background(&self, capabilities: &[&dyn Capability<S>]) {
         let accounts = self.node.accounts.clone();
-        node::start(&self.node.kernel, move || accounts.ledger.open());
+        let load = node::Load {
+            calls: 0,
+            max_calls: 0,
+        };
+        node::start(
+            &self.node.kernel,
+            move || accounts.ledger.open(),
+            move || load,
+        );
         for capability in capabilities {
             // The ledger runs since the node began.
             if capability.name() != "accounts" {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use colloquy_accounts::Tenant;
 use colloquy_kernel::node;
 use colloquy_store::{Executor, StoreError, statement};
 
