@@ -64,7 +64,9 @@ pub(crate) async fn record(State(audit): State<Audit>, request: Request, next: N
 impl Recorder {
     async fn new(audit: Audit, operation: &'static Operation, parts: &mut Parts) -> Self {
         let mut given: BTreeMap<String, String> = BTreeMap::new();
-        let query = parts.uri.query().unwrap_or_default();
+        let in_query =
+            matches!(operation.subject, Subject::Parameter(name) if !operation.path.contains(name));
+        let query = parts.uri.query().filter(|_| in_query).unwrap_or_default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             if matches!(&*name, "partner" | "kb") {
                 given.insert(name.into_owned(), bounded(&value));

@@ -18,7 +18,7 @@ use crate::{
     http::ApiError,
     kernel::{router::DescribedRouter, routes},
     node::REVISION,
-    store::Dialect,
+    store::{Dialect, Executor as _},
 };
 
 /// The routes, of the interface [`crate::http::Interface::MANAGEMENT`].
