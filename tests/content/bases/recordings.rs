@@ -72,8 +72,8 @@ async fn heard(database: TestDatabase) {
             format!("[00:00] {HEARD}\n"),
             "{name}"
         );
-        let said = app.get(key, &format!("/api/document-transcript/{BASE}/{id}"));
-        let said = said.await.expect(200);
+        let path = format!("/api/document-transcript/{BASE}/{id}");
+        let said = app.get(key, &path).await.expect(200);
         let segment = &said["segments"][0];
         assert_eq!(
             (&segment["begin_ms"], &segment["text"]),

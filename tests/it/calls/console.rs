@@ -48,12 +48,10 @@ async fn the_console_calls_a_draft_and_no_other_page_can_with_its_cookie() {
 
     // A page of another origin sends the cookie only where the browser lets it, and the header never.
     let foreign = "https://evil.example";
-    let form = [
-        ("character", "repo:acme/ada"),
-        ("call_time_limit_seconds", "60"),
-    ];
+    let form = "character=repo:acme/ada&call_time_limit_seconds=60";
     for origin in [foreign, "null", own.as_str()] {
-        send(ask(origin).form(&form)).await.expect(403);
+        let sent = ask(origin).header("content-type", "application/x-www-form-urlencoded");
+        send(sent.body(form)).await.expect(403);
         send(ask(origin).json(&body)).await.expect(403);
     }
     let with_header = ask(foreign).header(CONSOLE.0, CONSOLE.1).json(&body);
