@@ -48,6 +48,7 @@ async fn recordings_are_heard_by_the_models_of_the_server() {
 }
 
 /// A long recording is understood as well as the short ones that it is made of: no word is lost or doubled where it is cut.
+#[expect(clippy::print_stdout, reason = "figures of what was understood")]
 async fn long_recordings_are_understood_as_short_ones_are(app: &TestApp, acme: &TestPartner) {
     let (mut wrong, mut said) = (0, 0);
     let mut long = Vec::new();
