@@ -2,10 +2,11 @@
 
 import { BASE, KNOWLEDGE, QUOTA, QUOTAS, USAGE, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
+import { nameOf } from "../calls/names";
 import { tightest, tightestOf } from "../knowledge/budget";
 import { BudgetBar, CompactBudget } from "../knowledge/budget-bar";
 import { ask } from "../problem";
-import { type Quota, LIMIT_NAMES, limitedOf, nameOf, standingOf } from "../quotas/quota";
+import { type Quota, LIMIT_NAMES, limitedOf, standingOf } from "../quotas/quota";
 import { Link } from "../router";
 import { MEASURE_NAMES, formatAmount } from "../usage/measures";
 import { isLowerBound, todayUtc } from "../usage/today";
