@@ -87,6 +87,19 @@ async function fillBase(backend, base) {
   });
 }
 
+/** Has quotas generate texts. */
+async function fillUsage(backend) {
+  for (const [name, count] of [["Shop", 6], ["City guide", 3]]) {
+    const { key } = (await backend.admin("POST", `/api/quotas/${PARTNER}`, { name, kinds: ["text"], limits: { tokens: 20_000 } })).content;
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const body = JSON.stringify({ model: "builtin/extractive", messages: [{ role: "user", content: "When do you open?" }] });
+    for (let one = 0; one < count; one += 1) {
+      const answer = await fetch(`${backend.url}/v3/chat/completions`, { method: "POST", headers, body });
+      if (!answer.ok) throw new Error(`a quota cannot generate text: ${await answer.text()}`);
+    }
+  }
+}
+
 /** Takes pictures of the views of the console. */
 async function pictureConsole(backend) {
   const documents = await fillBase(backend, "museum");
@@ -94,6 +107,7 @@ async function pictureConsole(backend) {
   for (let count = 0; count < 6; count += 1) {
     await backend.admin("POST", "/v2/calls", { character: `repo:${PARTNER}/${["greeter", "librarian"][count % 2]}`, call_time_limit_seconds: 600 });
   }
+  await fillUsage(backend);
   const { api_key } = (await backend.admin("POST", `/api/keys/${PARTNER}`, { name: "pictures" })).content;
   const base = `p/${PARTNER}/knowledge/museum`;
   const views = {
@@ -103,6 +117,10 @@ async function pictureConsole(backend) {
     document: [`${base}/documents/${documents[0].id}`, documents[0].name],
     characters: [`p/${PARTNER}/characters`, "librarian"],
     calls: [`p/${PARTNER}/calls`, "librarian"],
+    retrieval: [`${base}/retrieval?q=${encodeURIComponent("When is the museum open late?")}`, "Thursdays"],
+    character: [`p/${PARTNER}/characters/librarian/edit`, "Personality"],
+    usage: [`p/${PARTNER}/usage`, "Shop"],
+    audit: [`p/${PARTNER}/audit`, "museum"],
   };
   const browser = await openBrowser("chromium", { windowSize: "1280,860" });
   try {
