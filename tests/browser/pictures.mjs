@@ -90,7 +90,7 @@ async function fillBase(backend, base) {
 /** Has quotas generate texts. */
 async function fillUsage(backend) {
   for (const [name, count] of [["Shop", 6], ["City guide", 3]]) {
-    const { key } = (await backend.admin("POST", `/api/quotas/${PARTNER}`, { name, kinds: ["text"], limits: { tokens: 20_000 } })).content;
+    const { api_key: key } = (await backend.admin("POST", `/api/quotas/${PARTNER}`, { name, kinds: ["text"], limits: { tokens: 20_000 } })).content;
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model: "builtin/extractive", messages: [{ role: "user", content: "When do you open?" }] });
     for (let one = 0; one < count; one += 1) {
