@@ -305,3 +305,57 @@ consoleScene("an administrator creates a partner, switches its settings and dele
   assert.equal((await fetch(`${backend.url}/api/auth/me`, { headers: { "x-api-key": key } })).status, 401);
   await unharmed(page);
 });
+
+/** Keys of the long list: more pages than are read again as a whole. */
+const MANY = 620;
+
+/** Settings of a server that takes as many requests as are sent. */
+const HASTY = { COLLOQUY_LIMITS_REQUESTS_PER_MINUTE: "100000", COLLOQUY_LIMITS_REQUEST_BURST: "100000" };
+
+consoleScene("a long list is read as one scrolls, and again only where one is", { backend: HASTY }, async (stage) => {
+  const { page, partner } = await signedIn(stage, "long");
+  const create = (place) => stage.backend.admin("POST", `/api/keys/${partner}`, { name: `key-${place}` });
+  const places = Array.from({ length: MANY }, (_, place) => place);
+  while (places.length > 0) await Promise.all(places.splice(0, 20).map(create));
+  await page.click("Keys");
+  const listed = () => page.driver.executeScript("return [...document.querySelectorAll('tbody th[scope=row]')].map(({ innerText }) => innerText.trim())");
+  const isIn = (name) =>
+    page.driver.executeScript((wanted) => {
+      const header = [...document.querySelectorAll("tbody th[scope=row]")].find(({ innerText }) => innerText.trim() === wanted);
+      const box = header?.getBoundingClientRect();
+      return box !== undefined && box.bottom > 0 && box.top < innerHeight;
+    }, name);
+  const first = await until("there are keys", async () => (await listed())[0]);
+  const atEnd = async () => {
+    await page.driver.executeScript("scrollTo(0, document.body.scrollHeight)");
+    return page.driver.executeScript("return document.querySelector('.more') === null");
+  };
+  await until("the end of the list is there", atEnd);
+  assert.ok((await listed()).length < MANY / 2, `${(await listed()).length} rows are on the page`);
+  assert.ok(!(await isIn(first)));
+  await accessible(page, "the end of a long list", null);
+
+  // A change is read where the window is, and with the first page.
+  // The oldest key is that of the session.
+  const last = (await listed()).at(-2);
+  await until(`${last} is in view`, async () => (await atEnd()) && isIn(last));
+  const asked = () =>
+    page.driver.executeScript("return performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/keys/')).length");
+  const before = await asked();
+  const keys = [];
+  for (let next = `/api/keys/${partner}`; next && !keys.some(({ name }) => name === last); ) {
+    const answer = await fetch(new URL(next, stage.backend.url), { headers: { "x-api-key": stage.backend.adminKey } });
+    keys.push(...(await answer.json()));
+    next = /<([^>]+)>/.exec(answer.headers.get("link") ?? "")?.[1];
+  }
+  const { id } = keys.find(({ name }) => name === last);
+  await stage.backend.admin("DELETE", `/api/keys/${partner}/${id}`);
+  await until(`${last} is revoked`, () => page.driver.executeScript("return document.querySelector('tbody:last-of-type tr.over') !== null"));
+  assert.ok((await asked()) - before <= 5, `${(await asked()) - before} requests`);
+
+  await until(`${first} is in view again`, async () => {
+    await page.driver.executeScript("scrollTo(0, 0)");
+    return isIn(first);
+  });
+  assert.ok((await listed()).length < MANY / 2);
+});

@@ -2,7 +2,7 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { type ComponentChildren, options } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 import type { Span } from "../pages";
 
@@ -25,11 +25,10 @@ function setPrinted(value: boolean): void {
 addEventListener("beforeprint", () => setPrinted(true));
 addEventListener("afterprint", () => setPrinted(false));
 
-type GroupProps = { children: ComponentChildren; body: { current: HTMLTableSectionElement | null } | null; onNear: (isNear: boolean) => void };
+type GroupProps = { children: ComponentChildren; onNear: (isNear: boolean) => void };
 
-function Group({ children, body: given, onNear }: GroupProps) {
-  const own = useRef<HTMLTableSectionElement>(null);
-  const body = given ?? own;
+function Group({ children, onNear }: GroupProps) {
+  const body = useRef<HTMLTableSectionElement>(null);
   /** Height of the rows while they are left out. */
   const height = useSignal<number | null>(null);
   const tell = useRef(onNear);
@@ -67,30 +66,6 @@ function Group({ children, body: given, onNear }: GroupProps) {
   );
 }
 
-/**
- * Keeps columns from becoming narrower when rows with wider ones are left out, until the window changes. The column of the row headers takes what
- * remains.
- */
-function useSteadyColumns(within: { current: HTMLElement | null }, rows: unknown): void {
-  const steady = () => {
-    const table = within.current?.closest("table");
-    const row = table?.querySelector("tbody > tr:has(> th[scope=row])");
-    const flexible = [...(row?.children ?? [])].findIndex(({ tagName }) => tagName === "TH");
-    const columns = [...(table?.querySelectorAll<HTMLElement>("thead th") ?? [])];
-    return columns.filter((_, place) => place !== flexible);
-  };
-  useLayoutEffect(() => {
-    for (const column of steady()) column.style.minInlineSize = `${column.offsetWidth}px`;
-  }, [rows]);
-  useEffect(() => {
-    const release = () => {
-      for (const column of steady()) column.style.minInlineSize = "";
-    };
-    addEventListener("resize", release);
-    return () => removeEventListener("resize", release);
-  }, []);
-}
-
 type RowsProps<T> = {
   of: readonly T[];
   /** Renders an entry as one or more rows. */
@@ -103,8 +78,6 @@ type RowsProps<T> = {
 export function Rows<T>({ of, children, onView }: RowsProps<T>) {
   const near = useRef(new Set<number>());
   const told = useRef("");
-  const body = useRef<HTMLTableSectionElement>(null);
-  useSteadyColumns(body, of.length);
   const tell = (place: number, isNear: boolean) => {
     if (isNear) near.current.add(place);
     else near.current.delete(place);
@@ -122,7 +95,7 @@ export function Rows<T>({ of, children, onView }: RowsProps<T>) {
   return (
     <>
       {groups.map((entries, place) => (
-        <Group key={place} body={place === 0 ? body : null} onNear={(isNear) => tell(place, isNear)}>
+        <Group key={place} onNear={(isNear) => tell(place, isNear)}>
           {entries.map(children)}
         </Group>
       ))}
