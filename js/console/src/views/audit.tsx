@@ -136,7 +136,7 @@ function Nothing({ filter }: { filter: AuditFilter }) {
       <p>Change the filters above, or show all changes.</p>
     </Empty>
   ) : (
-    <Empty icon="clock" title="No changes yet">
+    <Empty icon="history" title="No changes yet">
       <p>Changes of keys, quotas, characters, knowledge bases and voices appear here, with who made them.</p>
     </Empty>
   );
