@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 
+import { Key } from "selenium-webdriver";
+
 import { accessible } from "./stage/axe.mjs";
 import { ConsolePage } from "./stage/console.mjs";
 import { scene } from "./stage/stage.mjs";
@@ -71,9 +73,11 @@ scene("what two keys change is in the audit log, and is filtered", {}, async (st
   await page.driver.navigate().refresh();
   await lists(page, all.slice(1, 2));
   await page.click("Show all");
-  await page.enter("subject", `${id}\n`);
+  await lists(page, all);
+  const filterBy = async (text) => (await page.enter("subject", text), (await page.field("subject")).sendKeys(Key.ENTER));
+  await filterBy(id);
   await lists(page, all.slice(2, 3));
-  await page.enter("subject", "nothing\n");
+  await filterBy("nothing");
   await page.says("No change matches");
   await accessible(page, "no change", null);
   await page.click("Show all");
@@ -86,4 +90,29 @@ scene("what two keys change is in the audit log, and is filtered", {}, async (st
   await page.click("Read again");
   await lists(page, [[HOSTILE, `Revoked the key ${id.slice(0, 8)}`], ...all]);
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
+});
+
+scene("an administrator sees who deleted a partner, and a new partner of its name does not", {}, async ({ backend, browser, browserName }) => {
+  const partner = `audited-${browserName}`;
+  await backend.admin("POST", `/api/partners/${partner}`, {});
+  assert.equal((await backend.admin("DELETE", `/api/partners/${partner}`)).status, 204);
+  const { content } = await backend.admin("POST", `/api/partners/${partner}`, {});
+  const created = `Created the partner ${partner}`;
+
+  const page = new ConsolePage(browser, backend.url);
+  await page.forget();
+  await page.open();
+  await page.signIn(backend.adminKey);
+  await page.says("Overview");
+  await page.click("Audit log of all");
+  await page.choose("action", "Deleted the partner");
+  await page.says(`Deleted the partner ${partner}`);
+  await accessible(page, "the audit log of all", null);
+  await page.click(partner);
+  await lists(page, [created, `Deleted the partner ${partner}`, created].map((change) => ["configured key", change]));
+
+  await page.forget();
+  await page.open(`p/${partner}/audit`);
+  await page.signIn(content.api_key);
+  await lists(page, [["first key", "Signed in to the console"], ["an administrator", created]]);
 });

@@ -151,6 +151,8 @@ async fn every_list_refuses_a_parameter_that_it_does_not_have() {
         lists.push(template.as_str());
     }
     let expected = [
+        "/api/audit",
+        "/api/audit/{partner}",
         "/api/characters/{partner}",
         "/api/characters/{partner}/{name}/versions",
         "/api/document-chunks/{partner}/{kb}/{doc_id}",

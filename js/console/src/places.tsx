@@ -83,9 +83,9 @@ const PLACES: Place[] = [
   { path: USAGE, title: "Usage", icon: "chart-column", view: lazy(async () => (await import("./views/usage")).Usage), scope: "keys" },
   { path: QUOTAS, title: "Quotas", icon: "gauge", view: lazy(async () => (await import("./views/quotas")).Quotas), scope: "keys" },
   { path: KEYS, title: "Keys", icon: "key-round", view: lazy(async () => (await import("./views/keys")).Keys), scope: "keys" },
-  { path: AUDIT, title: "Audit log", icon: "clock", view: lazy(async () => (await import("./views/audit")).Audit), scope: "keys" },
+  { path: AUDIT, title: "Audit log", icon: "history", view: lazy(async () => (await import("./views/audit")).Audit), scope: "keys" },
   { path: "/partners", title: "Partners", icon: "building-2", view: lazy(async () => (await import("./views/partners")).Partners), isForAdmins: true },
-  { path: "/audit", title: "Audit log of all", icon: "clock", view: lazy(async () => (await import("./views/audit")).AuditOfAll), isForAdmins: true },
+  { path: "/audit", title: "Audit log of all", icon: "history", view: lazy(async () => (await import("./views/audit")).AuditOfAll), isForAdmins: true },
   { path: "/system", title: "System", icon: "server", view: lazy(async () => (await import("./views/system")).System), isForAdmins: true },
 ];
 

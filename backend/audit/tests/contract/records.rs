@@ -162,7 +162,7 @@ on_each_database!(
 on_each_database!(the_key_of_a_quota_is_named, |database| {
     let app = start(&database).await;
     let acme = app.partner("acme").await;
-    let body = json!({"name": "kiosk", "kind": "call"});
+    let body = json!({"name": "kiosk", "kinds": ["call"]});
     let quota = app.quota(&acme, body).await;
     let request = app
         .request(Method::POST, "/v2/calls/of-the-test/end")

@@ -2,7 +2,7 @@
 
 export const ICONS = [
   "activity", "arrow-down", "arrow-left", "arrow-up", "audio-lines", "book-open", "building-2", "chart-column", "check", "chevron-down",
-  "chevron-right", "circle-alert", "clock", "cloud-off", "command", "copy", "download", "file-text", "folder", "folder-input", "gauge", "key-round",
+  "chevron-right", "circle-alert", "clock", "cloud-off", "command", "copy", "download", "file-text", "folder", "folder-input", "gauge", "history", "key-round",
   "library", "log-out", "menu", "message-square-text", "mic", "moon", "pause", "pencil", "phone", "phone-off", "play", "plus", "refresh-cw",
   "scissors", "search", "server", "settings", "sliders-horizontal", "square", "sun", "trash-2", "triangle-alert", "tv", "undo-2", "upload", "user-round",
   "wand-sparkles", "webhook", "x",

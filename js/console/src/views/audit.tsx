@@ -3,11 +3,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
+import { AUDIT, address } from "../addresses";
 import { api, may } from "../api";
 import { type AuditFilter, NO_FILTER, auditQuery, isFiltered, readFilter } from "../audit/filter";
 import { ACTIONS, type Change, actionWords, authorOf, homeOf, outcomeOf, shortSubject } from "../audit/words";
 import { askPage } from "../problem";
-import { Link, query, setQuery } from "../router";
+import { Link, path, query, setQuery } from "../router";
 import { DaysFilter, Filters } from "../ui/filters";
 import { Reload } from "../ui/reload";
 import { usePages } from "../ui/resource";
@@ -51,8 +52,8 @@ function AuditFilters({ filter }: { filter: AuditFilter }) {
           ))}
         </select>
       </label>
-      <TextFilter label="Key, by its id" name="key" value={filter.key} />
-      <TextFilter label="Changed, by name or id" name="subject" value={filter.subject} />
+      <TextFilter label="Id of the key" name="key" value={filter.key} />
+      <TextFilter label="Name or id" name="subject" value={filter.subject} />
       <DaysFilter from={filter.from} to={filter.to} onSet={setQuery} />
       {isFiltered(filter) && (
         <button type="button" onClick={() => setQuery(NO_FILTER)}>
@@ -67,17 +68,19 @@ const CREDENTIALS: Record<Change["credential"], string> = { key: "", session: "i
 
 function Who({ of }: { of: Change }) {
   const { key_id: id } = of;
+  const sameKey = new URLSearchParams(query.value);
+  if (id) sameKey.set("key", id);
   const details = [of.is_admin && of.key_id && "administrator", CREDENTIALS[of.credential]].filter(Boolean).join(", ");
   return (
     <>
       {id ? (
-        <button type="button" class="link" title={`Changes with the key ${id}`} onClick={() => setQuery({ key: id })}>
-          {authorOf(of)}
-        </button>
+        <Link to={`${path.value}?${sameKey}`}>
+          <bdi>{authorOf(of)}</bdi>
+        </Link>
       ) : (
         authorOf(of)
       )}
-      {details && <p class="reason">{details}</p>}
+      {details && <p class="reason warning">{details}</p>}
     </>
   );
 }
@@ -91,7 +94,7 @@ function What({ of }: { of: Change }) {
     <>
       {actionWords(of)} {home && may(home.scope) ? <Link to={home.to}>{shown}</Link> : shown}
       {base && (
-        <p class="reason">
+        <p class="reason warning">
           in <bdi>{base}</bdi>
         </p>
       )}
@@ -122,7 +125,7 @@ function Row({ of, hasPartner }: { of: Change; hasPartner: boolean }) {
       <td>
         <What of={of} />
       </td>
-      {hasPartner && <td>{of.partner ?? <span class="none">—</span>}</td>}
+      {hasPartner && <td>{of.partner ? <Link to={address(AUDIT, { partner: of.partner })}>{of.partner}</Link> : <span class="none">—</span>}</td>}
       <td>
         <Result of={of} />
       </td>
@@ -136,7 +139,7 @@ function Nothing({ filter }: { filter: AuditFilter }) {
       <p>Change the filters above, or show all changes.</p>
     </Empty>
   ) : (
-    <Empty icon="clock" title="No changes yet">
+    <Empty icon="history" title="No changes yet">
       <p>Changes of keys, quotas, characters, knowledge bases and voices appear here, with who made them.</p>
     </Empty>
   );
