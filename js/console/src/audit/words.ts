@@ -11,7 +11,7 @@ export type Action = NonNullable<NonNullable<paths["/api/audit"]["get"]["paramet
 export type Change = Schemas["AuditEntry"];
 export type Resource = Change["resource"];
 
-/** What operations do, in words that the subject follows. */
+/** Words for operations, which the subject follows. */
 export const ACTIONS: Record<Action, string> = {
   create_partner: "Created the partner",
   update_partner: "Changed the settings of the partner",

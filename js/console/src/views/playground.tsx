@@ -121,7 +121,7 @@ export function Playground({ partner, name, content, reference = null, values, g
     if (await copy(asText(shown, name), null, navigator.clipboard)) notify("The conversation is copied");
     else notifyFailure(new Error("The browser does not let this page copy."));
   };
-  // What a version has besides its content is no part of a character.
+  // Other fields of a version are no part of a character.
   const { personality, parameters } = content;
   return (
     <div class="playground">
