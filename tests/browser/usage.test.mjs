@@ -223,6 +223,10 @@ consoleScene("a key is created with scopes and an end", {}, async (stage) => {
   await page.click("Create the key");
   await page.says("Choose what the key is allowed for.");
   for (const scope of ["calls", "keys"]) await toggle(page, "scopes", scope);
+  // The scopes stay chosen while another kind is looked at.
+  await page.choose("kind", "Publishable, for web pages: makes calls only");
+  await page.says("Origins of the web pages");
+  await page.choose("kind", "Secret, for servers");
   await page.choose("expiry", "after some days");
   await page.enter("expires_in_days", "30");
   await accessible(page, "creating a key", null);
