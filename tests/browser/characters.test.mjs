@@ -252,8 +252,10 @@ consoleScene("a character is heard and talked with in the console before it is s
   await page.says("there is no model gone");
   await page.choose("model", "builtin/extractive (as in calls)");
   await accessible(page, "a choice of models", null);
-  await say(page, "When does the museum open?");
+  const asked = await turns(page);
+  await page.click("Try again");
   await replies(page, "ten");
+  assert.equal(await turns(page), asked, "the reply takes the place of the one that failed");
   const { version, personality, parameters } = (await stage.backend.admin("GET", at("librarian"))).content;
   assert.equal(version, saved);
   // A version that somebody saves meanwhile does not end the conversation.
