@@ -57,7 +57,7 @@ scene("what two keys change is in the audit log, and is filtered", {}, async (st
   const all = [
     ["first key", "Signed in to the console"],
     [HOSTILE, "Created the character ada"],
-    ["first key", `Created the key ${id.slice(0, 8)}`],
+    ["first key", `Created the key ${id.slice(-8)}`],
     ["an administrator", `Created the partner ${partner}`],
   ];
   await lists(page, all);
@@ -88,7 +88,7 @@ scene("what two keys change is in the audit log, and is filtered", {}, async (st
   await page.driver.navigate().back();
   assert.equal((await send(stage, key, "DELETE", `/api/keys/${partner}/${id}`)).status, 204);
   await page.click("Read again");
-  await lists(page, [[HOSTILE, `Revoked the key ${id.slice(0, 8)}`], ...all]);
+  await lists(page, [[HOSTILE, `Revoked the key ${id.slice(-8)}`], ...all]);
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
 });
 

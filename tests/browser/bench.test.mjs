@@ -172,6 +172,47 @@ consoleScene("a question shows how its passages are found, is saved, and is eval
   await unharmed(page);
 });
 
+consoleScene("a saved question that others change or delete meanwhile says so, and is not lost", {}, async (stage) => {
+  const base = new Base(stage, "shared");
+  const page = await base.open();
+  await page.click("Retrieval");
+  await search(page, "When do lions sleep?");
+  await page.says("in the shade");
+  await tick(page, "Expected: Lions, result 1");
+  await page.click("Save the question");
+  await page.says("This question is saved.");
+  const id = (await address(page)).searchParams.get("question");
+  await page.saysNoMore("Save the changes");
+  await page.enter("expected-name", "Parrots");
+  await page.click("Parrots texts");
+  await page.says("Save the changes");
+  const other = { user_message: "When do lions rest?", expected_document_ids: [base.ids.Lions] };
+  await base.ask("PUT", "rag-questions", `/${id}`, other);
+  await page.says("Somebody else changed this saved question meanwhile.");
+  await accessible(page, "a saved question that was changed", null);
+  await page.click("Discard my changes");
+  await page.says("This question is saved.");
+  await until("the question is that of the other", async () => (await (await page.field("user_message")).getProperty("value")) === other.user_message);
+  await page.saysNoMore("1 unsaved text");
+
+  await page.enter("expected-name", "Parrots");
+  await page.click("Parrots texts");
+  await base.ask("DELETE", "rag-questions", `/${id}`);
+  await page.says("Somebody deleted this saved question.");
+  await page.click("Save the question");
+  await page.says("This question is saved.");
+  await page.saysNoMore("1 unsaved text");
+  const { questions } = (await base.ask("GET", "rag-questions")).content;
+  assert.deepEqual(questions.map(({ expected_documents: all }) => all.length), [2]);
+  // A link to the one that is gone leads on.
+  await page.open(`p/${PARTNER}/knowledge/${encodeURIComponent(base.name)}/retrieval?question=${id}`);
+  await page.says("This saved question was deleted");
+  await accessible(page, "a link to a question that was deleted", null);
+  await page.click("New question");
+  await page.says("Ask a question");
+  await unharmed(page);
+});
+
 consoleScene("a link leads from a passage to its chunk, and a name asks the question in a second form", {}, async (stage) => {
   const base = new Base(stage, "links");
   const page = await base.open();

@@ -223,6 +223,10 @@ consoleScene("a key is created with scopes and an end", {}, async (stage) => {
   await page.click("Create the key");
   await page.says("Choose what the key is allowed for.");
   for (const scope of ["calls", "keys"]) await toggle(page, "scopes", scope);
+  // The scopes stay chosen while another kind is looked at.
+  await page.choose("kind", "Publishable, for web pages: makes calls only");
+  await page.says("Origins of the web pages");
+  await page.choose("kind", "Secret, for servers");
   await page.choose("expiry", "after some days");
   await page.enter("expires_in_days", "30");
   await accessible(page, "creating a key", null);
@@ -290,11 +294,15 @@ consoleScene("an administrator creates a partner, switches its settings and dele
   await page.choose("settings.transcription_enabled", "off");
   await page.enter("settings.requests_per_minute", "120");
   await page.enter("settings.allowed_models", "gpt\nmini");
+  await page.enter("settings.vectorstore_sync_requests_per_minute", "30");
+  await page.enter("settings.storage_bytes", "5000000");
   await accessible(page, "editing a partner", null);
   await page.click("Save");
-  await page.says("no transcription, 120 requests a minute, 2 models");
+  await page.says("no transcription, 30 requests a minute to the vector store, 120 requests a minute, storage of 5 MB, 2 allowed models");
   const { settings } = (await backend.admin("GET", `/api/partners/${partner}`)).content;
-  assert.deepEqual(settings, { transcription_enabled: false, requests_per_minute: 120, allowed_models: ["gpt", "mini"] });
+  assert.deepEqual(settings, {
+    transcription_enabled: false, vectorstore_sync_requests_per_minute: 30, requests_per_minute: 120, storage_bytes: 5_000_000, allowed_models: ["gpt", "mini"],
+  });
   await accessible(page, "partners", null);
   await page.click(`Delete ${partner}`);
   await page.says("Everything of");

@@ -4,7 +4,7 @@ import { type Page, identityOf } from "./problem";
 
 /** A page that was read. */
 export type ReadPage<T> = Page<T> & {
-  /** Where it begins; undefined for the first. */
+  /** Cursor of the page; undefined for the first. */
   cursor: string | undefined;
   /** True if it may have changed since. */
   isStale: boolean;

@@ -170,7 +170,7 @@ const DETAILS: Detail[] = [
   {
     path: QUOTA,
     within: QUOTAS,
-    title: ({ id }) => `Quota ${id.slice(0, 8)}`,
+    title: ({ id }) => `Quota ${shortId(id)}`,
     view: lazy(async () => (await import("./views/quota")).Quota),
     scope: "keys",
   },

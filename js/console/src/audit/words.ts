@@ -11,7 +11,7 @@ export type Action = NonNullable<NonNullable<paths["/api/audit"]["get"]["paramet
 export type Change = Schemas["AuditEntry"];
 export type Resource = Change["resource"];
 
-/** What operations do, in words that the subject follows. */
+/** Words for operations, which the subject follows. */
 export const ACTIONS: Record<Action, string> = {
   create_partner: "Created the partner",
   update_partner: "Changed the settings of the partner",
@@ -122,16 +122,13 @@ export function homeOf(change: Change): { scope: Schemas["Scope"]; to: string } 
 const isId = (text: string) => /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(text);
 
 /** Returns the subject for people. Ids are shortened, as the views of the resources do. */
-export function shortSubject(resource: Resource, subject: string): string {
-  if (!isId(subject)) return subject;
-  return resource === "key" || resource === "quota" ? subject.slice(0, 8) : shortId(subject);
-}
+export const shortSubject = (subject: string) => (isId(subject) ? shortId(subject) : subject);
 
 /** Returns who made a change. */
 export function authorOf({ key_id: id, key_name: name, is_admin: isAdmin }: Change): string {
   if (name) return name;
   if (id === "configuration") return "configured key";
-  if (id) return id.slice(0, 8);
+  if (id) return shortId(id);
   return isAdmin ? "an administrator" : "unknown";
 }
 

@@ -41,7 +41,7 @@ export const FIGURES: readonly Figure[] = [ROUND_TRIP, JITTER, LOSS_RECEIVED, LO
 export const CHARTS = { times: { title: "Round trip and jitter", figures: [ROUND_TRIP, JITTER] }, losses: { title: "Losses", figures: [LOSS_RECEIVED, LOSS_SENT] } } as const;
 export type ChartName = keyof typeof CHARTS;
 
-/** How much longer than usual the time between two points is where media was away. */
+/** Factor by which the time between two points is longer than usual where media was away. */
 const GAP = 1.5;
 
 /** Returns the points as columns: seconds of the call, and the values of each figure. Lines break where media was away. */

@@ -3,7 +3,7 @@
 import type { SyntaxNode } from "@lezer/common";
 import { GFM, parser } from "@lezer/markdown";
 
-/** What a node is shown as. */
+/** The kind of element that shows a node. */
 export type Kind =
   | "paragraph" | "heading" | "quote" | "list" | "item" | "code-block" | "table" | "row" | "head" | "rule" | "strong" | "emphasis" | "deleted" | "code"
   | "link" | "image" | "break" | "html";
@@ -13,7 +13,7 @@ export type MarkdownNode =
 
 /** Length of a part that is previewed at a time, in UTF-16 units: the parser needs much longer for some texts that are made for that. */
 const PART = 30_000;
-/** How far behind a limit a part may end, at the end of a paragraph. */
+/** Distance behind a limit at which a part may end, at the end of a paragraph. */
 const SLACK = 2_000;
 /** Deeper nodes are shown as their source. */
 const MAX_DEPTH = 60;

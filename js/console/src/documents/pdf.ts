@@ -14,7 +14,7 @@ const MAX_CANVAS_PIXELS = 16_000_000;
 /** Size of a page, in points. */
 export type Size = { width: number; height: number };
 
-/** What stands for a page in the view: the canvas, and its text above that. */
+/** A page as it is drawn: the canvas, and its text above that. */
 type Drawn = { canvas: HTMLCanvasElement; text: HTMLElement };
 
 const WORDS: Record<string, string> = {

@@ -1,4 +1,4 @@
-// What was heard in a recording, with its times.
+// The words of a recording, with their times.
 
 import type { Schemas } from "../api";
 

@@ -5,7 +5,7 @@ import { versionOf } from "../characters/parameters";
 /** The path of the page. */
 export const TALK = "/console/talk";
 
-/** What the address of the page names: a character that is being edited, or a saved one. */
+/** The character that the address of the page names: one that is being edited, or a saved one. */
 export type Target = { partner: string } & ({ draft: string } | { name: string; version: number | null });
 
 /** Returns the address of the page. */

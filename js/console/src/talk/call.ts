@@ -6,7 +6,7 @@ import type { AgentState, CallError, CallManager, Callbacks, Config, Device, Dev
 import { toProblem } from "../problem";
 import { type State, failureWords, refusalWords } from "./words";
 
-/** What a call needs of others. */
+/** Interfaces that a call needs. */
 export type CallPorts = {
   Manager: new (callbacks: Callbacks, config?: Config | null) => Pick<CallManager, "handleCall2" | "hangUp" | "mute" | "startAudio" | "changeDevices">;
   /** Lists the microphones and speakers. */

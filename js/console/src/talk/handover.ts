@@ -5,7 +5,7 @@ import { type Clock, within } from "../clock";
 
 /** Who is called: a saved character by its reference, or what one holds. */
 export type Called = {
-  /** What the character is called. */
+  /** Name of the character. */
   name: string;
   character: string | { personality: string; parameters: Record<string, unknown> };
   /** The values of placeholders. */

@@ -80,7 +80,7 @@ function Controls({ of }: { of: Call }) {
   );
 }
 
-/** What both sides say, as it is understood and spoken. */
+/** The words of both sides, as they are understood and spoken. */
 function Captions({ of, name }: { of: Call; name: string }) {
   const list = useRef<HTMLDivElement>(null);
   const lines = of.lines.value;
@@ -102,7 +102,7 @@ function Captions({ of, name }: { of: Call; name: string }) {
   );
 }
 
-/** Where the time of the last reply went, as the server has measured it. */
+/** The stages of the last reply with their times, as the server has measured them. */
 function LastReply({ partner, id, isOver }: { partner: string; id: string; isOver: boolean }) {
   const lines = useKept(useResource(
     (call) => ask(api.GET("/v2/calls/{call_id}/lines", { ...call, params: { path: { call_id: id } } })),

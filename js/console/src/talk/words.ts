@@ -1,4 +1,4 @@
-// What the page for calls says: of states, and of what can go wrong.
+// Words of the page for calls: for states, and for what can go wrong.
 
 import type { AgentState, CallErrorCode, CallStatus, HangUpReason } from "@colloquy/sdk";
 
@@ -36,7 +36,7 @@ export function stateWords(state: State, agent: AgentState | null, end: HangUpRe
   return (state === "completed" && end && ENDS[end]) || STATES[state];
 }
 
-/** What to do about errors whose own message is for whoever writes a page. */
+/** Advice for errors whose own message is for whoever writes a page. */
 const FAILURES: Partial<Record<CallErrorCode, string>> = {
   MICROPHONE_DENIED: "The browser does not let this page use the microphone. Allow it in the settings of the site, beside the address, then call again.",
   MICROPHONE_MISSING: "There is no microphone. Connect one, then call again.",

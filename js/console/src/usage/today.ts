@@ -1,4 +1,4 @@
-// What was used today.
+// Usage of today.
 
 import type { Schemas } from "../api";
 

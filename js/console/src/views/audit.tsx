@@ -89,7 +89,7 @@ function What({ of }: { of: Change }) {
   const { subject, parameters } = of;
   const home = homeOf(of);
   const base = of.resource === "base" ? undefined : parameters["kb"];
-  const shown = subject && <bdi>{shortSubject(of.resource, subject)}</bdi>;
+  const shown = subject && <bdi>{shortSubject(subject)}</bdi>;
   return (
     <>
       {actionWords(of)} {home && may(home.scope) ? <Link to={home.to}>{shown}</Link> : shown}

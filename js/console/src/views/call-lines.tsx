@@ -1,4 +1,4 @@
-// What is said in a call, while it runs and after it.
+// The lines of a call, while it runs and after it.
 
 import { Fragment } from "preact";
 
@@ -12,7 +12,7 @@ import { Shown } from "../ui/states";
 
 type Props = { partner: string; id: string; character: string; isOver: boolean };
 
-/** Where the time of a reply went, and what it rests on. */
+/** The time that a reply took, and what it rests on. */
 function HowReplied({ of }: { of: Reply }) {
   const documents = of.documents ?? [];
   const time = timing(of);

@@ -34,7 +34,7 @@ export function CallCharacter({ partner, reference }: { partner: string; referen
   return isOwn && may("characters") ? <Link to={address(CHARACTER, { partner, name })}>{name}</Link> : <>{name}</>;
 }
 
-/** What a delivery is about, with a link to it if it is a call and the session may read calls. */
+/** The subject of a delivery, with a link to it if it is a call and the session may read calls. */
 export function Subject({ partner, subject }: { partner: string; subject: string }) {
   const id = callId(subject);
   if (id === null) return <code>{subject}</code>;

@@ -1,4 +1,4 @@
-// What the visitor of a call told of themselves.
+// Facts that the visitor of a call told of themselves.
 
 import { api } from "../api";
 import { ask } from "../problem";

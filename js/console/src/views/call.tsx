@@ -27,7 +27,7 @@ import { DeliveryDetails, readDeliveries } from "./delivery";
 type CallView = Schemas["CallView"];
 type Props = { partner: string; id: string };
 
-/** What error codes of calls mean. */
+/** Meanings of the error codes of calls. */
 const REASONS: Record<string, string> = {
   BAD_OFFER: "The browser of the visitor offered a connection that the server cannot use.",
   CANCELLED: "It was ended before the visitor was connected.",

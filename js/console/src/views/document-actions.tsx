@@ -1,4 +1,4 @@
-// What people do with one document or with several: retry, rewrite, move and delete.
+// Actions on one document or on several: retry, rewrite, move and delete.
 
 import { useSignal } from "@preact/signals";
 

@@ -16,7 +16,7 @@ import { Text } from "../ui/value";
 /** A chunk without its id, which chunks with equal passages share: entries of a list with equal ids are one. */
 type Chunk = Omit<Schemas["ChunkView"], "id">;
 type About = Pick<Schemas["ChunkPage"], "profile" | "embedded_at" | "is_stale" | "total">;
-/** How the document was embedded; `false` if it was not. */
+/** The embedding of the document; `false` if it has none. */
 type Embedded = About | false;
 
 /** Reads the chunks from the one of an index on. The cursor of the API is the index of the chunk before. */

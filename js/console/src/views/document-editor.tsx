@@ -51,7 +51,7 @@ function ConflictNotice({ theirs, own, onOverwrite, onDiscard, isBusy }: Conflic
   );
 }
 
-/** How long nobody typed before the preview is made again. */
+/** Pause in typing after which the preview is made again. */
 const PREVIEW_MS = 250;
 
 /** The formatted text around the cursor. */

@@ -47,7 +47,7 @@ export function Reasons({ reason, warning }: { reason?: string | null | undefine
   );
 }
 
-/** How long work has waited, and when it is tried next. */
+/** The time that work has waited, and when it is tried next. */
 export function Waiting({ since, next }: { since?: string | null | undefined; next?: string | null | undefined }) {
   if (!since) return <span class="none">—</span>;
   return (

@@ -1,4 +1,4 @@
-// What goes on and what went wrong lately, in calls and webhooks.
+// Calls in progress, and calls and webhooks that went wrong lately.
 
 import { CALL, CALLS, DELIVERIES, DELIVERY, address } from "../addresses";
 import { type Schemas, api } from "../api";
@@ -11,7 +11,7 @@ import { Time } from "../ui/time";
 import { CallCharacter, Subject } from "./call-names";
 import { readDeliveries } from "./delivery";
 
-/** How many entries are shown of each list. */
+/** Number of entries that are shown of each list. */
 const SHOWN = 10;
 
 type CallView = Schemas["CallView"];

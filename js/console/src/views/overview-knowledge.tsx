@@ -9,7 +9,7 @@ import { Link } from "../router";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
 
-/** How many knowledge bases are shown. */
+/** Number of knowledge bases that are shown. */
 const SHOWN = 10;
 
 export function UnfinishedKnowledge({ partner }: { partner: string }) {

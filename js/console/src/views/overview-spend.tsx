@@ -1,4 +1,4 @@
-// What today costs, and the limits that are nearly used up.
+// The costs of today, and the limits that are nearly used up.
 
 import { BASE, KNOWLEDGE, QUOTA, QUOTAS, USAGE, address } from "../addresses";
 import { type Schemas, api, may } from "../api";
@@ -16,12 +16,12 @@ import { Reload } from "../ui/reload";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
 
-/** How many limits are shown of each kind. */
+/** Number of limits that are shown of each kind. */
 const SHOWN = 5;
 
 const UNPRICED = "Lower bound: something was used that cost nothing, and the settings of the server may lack its price";
 
-/** What was used today of the quotas of a partner, or of all partners. */
+/** The usage of today of the quotas of a partner, or of all partners. */
 function Today({ partner }: { partner?: string }) {
   const usage = useResource(
     async (call) => {
@@ -153,7 +153,7 @@ function ClosestBases({ partner }: { partner: string }) {
   );
 }
 
-/** What all partners spent today, for administrators. */
+/** The spending of all partners today, for administrators. */
 export function SpendOfAll() {
   return (
     <section aria-labelledby="today-all">

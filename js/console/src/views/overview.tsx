@@ -1,4 +1,4 @@
-// What an operator looks at first: what goes on, what went wrong lately, and the health of the server.
+// The first view of an operator: what goes on, what went wrong lately, and the health of the server.
 
 import { type Schemas, api, may, sessions } from "../api";
 import { Problem, problemOf } from "../problem";

@@ -81,7 +81,14 @@ function useConversation(partner: string, content: Content, values: Record<strin
       if (turns.peek().length === 0) turns.value = cleared;
     });
   };
-  return { turns, isRunning, send, stop, clear };
+  /** Sends the last turn again, in place of the reply that failed. */
+  const retry = () => {
+    const last = turns.peek().at(-2);
+    if (isRunning.peek() || last?.role !== "user") return;
+    turns.value = turns.peek().slice(0, -2);
+    void send(last.text, "");
+  };
+  return { turns, isRunning, send, retry, stop, clear };
 }
 
 type PlaygroundProps = {
@@ -102,9 +109,11 @@ export function Playground({ partner, name, content, reference = null, values, g
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  const { turns, isRunning, send, stop, clear } = useConversation(partner, content, values, style, model);
+  const { turns, isRunning, send, retry, stop, clear } = useConversation(partner, content, values, style, model);
   const opening = style.value === "spoken" ? greeting : "";
   const shown: Turn[] = turns.value.length === 0 && opening !== "" ? [{ role: "assistant", text: opening, state: "done" }] : turns.value;
+  const last = turns.value.at(-1);
+  const hasFailed = last?.role === "assistant" && last.state === "failed";
   useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [turns.value]);
   const submit = () => {
     const said = text.peek().trim();
@@ -121,7 +130,7 @@ export function Playground({ partner, name, content, reference = null, values, g
     if (await copy(asText(shown, name), null, navigator.clipboard)) notify("The conversation is copied");
     else notifyFailure(new Error("The browser does not let this page copy."));
   };
-  // What a version has besides its content is no part of a character.
+  // Other fields of a version are no part of a character.
   const { personality, parameters } = content;
   return (
     <div class="playground">
@@ -164,6 +173,11 @@ export function Playground({ partner, name, content, reference = null, values, g
             </select>
           </label>
           <ModelChoice partner={partner} model={model} />
+          {hasFailed && (
+            <button type="button" onClick={retry}>
+              <Icon name="refresh-cw" /> Try again
+            </button>
+          )}
           {shown.length > 0 && (
             <button type="button" onClick={() => void copyAll()}>
               <Icon name="copy" /> Copy

@@ -11,7 +11,7 @@ import { MEASURES, MEASURE_NAMES, amountOf, formatAmount } from "../usage/measur
 import { type UsageRow, groupText, ordered, rowKey } from "../usage/series";
 import { More, Table } from "../ui/states";
 
-/** How the id of what is no quota begins: the budget that replies of drafts are counted in. */
+/** Beginning of the id of the budget that replies of drafts are counted in, which is no quota. */
 const DRAFTS = "drafts:";
 
 /** Rows that are rendered at a time. */
