@@ -38,8 +38,9 @@ scene("a key that is revoked while the console is open ends its session, and ano
   await accessible(page, "a revoked key", null);
   // Whoever it is sees nothing of what was typed.
   await page.signIn(other.api_key);
-  await page.saysNoMore("Your session has ended");
-  await page.says("Overview");
+  await until("the page begins anew", async () => !(await page.driver.getCurrentUrl()).endsWith("/keys"));
+  const heading = () => page.driver.executeScript("return document.querySelector('main h1')?.innerText");
+  await until("the overview is there", async () => (await heading()) === "Overview");
   assert.equal(await page.driver.executeScript("return document.querySelectorAll('dialog[open]').length"), 0);
   const names = (await stage.backend.admin("GET", `/api/keys/${partner}`)).content.map(({ name }) => name);
   assert.ok(!names.includes("never created"), names);
@@ -124,11 +125,12 @@ scene("a list over a slow network shows that it loads, asks once, and keeps what
 
 scene("two operators who edit a quota change only what each of them changed", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "quotas");
+  await page.says("No quotas yet");
   const body = { name: "shared", kinds: ["text"], limits: { tokens: 1000 } };
   const quota = (await stage.backend.admin("POST", `/api/quotas/${partner}`, body)).content;
   await page.open(`p/${partner}/quotas/${quota.id}`);
   await page.says("shared");
-  await page.click("Edit");
+  await page.click("Edit…");
   const path = `/api/quotas/${partner}/${quota.id}`;
   await stage.backend.admin("PUT", path, { name: "renamed by another", limits: { tokens: 2000 } });
   await page.enter("allowed_models", "one\n");

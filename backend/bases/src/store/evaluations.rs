@@ -1,7 +1,7 @@
 //! The SQL of evaluations and their results.
 
 use colloquy_index::fusion::FusionParameters;
-use colloquy_store::{Executor, Order, Slice, StoreError, statement};
+use colloquy_store::{Dialect, Executor, Order, Slice, StoreError, statement};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -257,9 +257,16 @@ pub(crate) async fn set_outcomes(
     id: &str,
     outcomes: &[QuestionOutcome],
 ) -> Result<bool, StoreError> {
-    // Whoever deletes an evaluation holds its row before those of its results.
-    let sql = "UPDATE knowledge_evaluations SET asked = asked WHERE id = $1 AND status = 'running'";
-    if db.execute(statement(sql, [id.into()])).await? == 0 {
+    // Whoever deletes an evaluation holds its row before those of its results. The row is locked, not updated: PostgreSQL checks the foreign key of one
+    // that a transaction updates twice, which waits for whoever deletes the base, and that waits for this row.
+    let lock = match db.dialect() {
+        Dialect::Postgres => "FOR NO KEY UPDATE",
+        Dialect::Sqlite => "",
+    };
+    let sql =
+        format!("SELECT id FROM knowledge_evaluations WHERE id = $1 AND status = 'running' {lock}");
+    let running: Option<String> = db.fetch_scalar(statement(sql, [id.into()])).await?;
+    if running.is_none() {
         return Ok(false);
     }
     let sql = "UPDATE knowledge_evaluation_results SET revision = $3, outcome = $4 WHERE evaluation_id = $1 AND question_id = $2";

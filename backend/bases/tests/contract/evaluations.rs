@@ -234,7 +234,7 @@ on_each_database!(pages_of_long_questions_are_charged_for, |database| {
     let results = format!("{EVALUATIONS}/{id}/results");
     for (path, field) in [(QUESTIONS, "questions"), (&results, "results")] {
         let refused = app.get(key, path).await;
-        let told = refused.expect(413)["message"].as_str().unwrap().to_owned();
+        let told = refused.expect(413)["detail"].as_str().unwrap().to_owned();
         assert!(told.contains("questions of the page"), "{told}");
         // What a page took is given back.
         let (mut seen, mut next) = (0, format!("{path}?limit=3"));
