@@ -103,7 +103,7 @@ scene("a draft is called from its playground, understands, answers, and its call
 
 scene("the page of calls on a phone, without a microphone that is allowed, and without a session", { browser: { phone: { width: 360, height: 740 }, asking: true } }, async (stage) => {
   const page = await signedIn(stage, `talk?partner=${PARTNER}&character=greeter`);
-  await page.says("Talk with the greeter");
+  await page.says("Talk with greeter");
   const [wanted, there] = await page.driver.executeScript("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]");
   assert.ok(wanted <= there, `${wanted} of ${there} pixels`);
   await stage.browser.denyMicrophone();
