@@ -8,7 +8,7 @@ import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
 import { scene } from "./stage/stage.mjs";
-import { understood } from "./stage/speech.mjs";
+import { understoodInPart } from "./stage/speech.mjs";
 import { until } from "./stage/waiting.mjs";
 
 /** Louder than silence on the sound card, quieter than any speech. */
@@ -41,8 +41,14 @@ const lines = ({ driver }) =>
     [...document.querySelectorAll(".transcript > li")].map((line) => [line.className, line.querySelector("p").innerText, line.ariaBusy === "true"]));
 
 /** Waits for a line of one side that does not change any more. */
-const said = (page, side, what, test) =>
-  until(`the page shows ${what}`, async () => (await lines(page)).find(([from, text, isOpen]) => from === side && !isOpen && test(text))?.[1], { withinMs: 60_000 });
+async function said(page, side, what, test) {
+  try {
+    return await until(`the page shows ${what}`, async () => (await lines(page)).find(([from, text, isOpen]) => from === side && !isOpen && test(text))?.[1], { withinMs: 60_000 });
+  } catch (error) {
+    error.message += `\n\nIt says:\n${await page.text()}`;
+    throw error;
+  }
+}
 
 const pressed = ({ driver }) => driver.executeScript("return document.querySelector('button[aria-pressed]').ariaPressed");
 
@@ -74,7 +80,7 @@ scene("a draft is called from its playground, understands, answers, and its call
   await page.says("It listens");
   assert.ok((await recording.stop()) > LOUD, "nothing was to be heard at the loudspeaker");
   await stage.say();
-  const words = await said(page, "user", "the recorded words", understood);
+  const words = await said(page, "user", "the recorded words", understoodInPart);
   const answer = await said(page, "bot", "an answer", (text) => !text.includes("Good evening"));
   await page.says("Last reply");
   await page.says("heard after");
@@ -103,7 +109,7 @@ scene("a draft is called from its playground, understands, answers, and its call
 
 scene("the page of calls on a phone, without a microphone that is allowed, and without a session", { browser: { phone: { width: 360, height: 740 }, asking: true } }, async (stage) => {
   const page = await signedIn(stage, `talk?partner=${PARTNER}&character=greeter`);
-  await page.says("Talk with the greeter");
+  await page.says("Talk with greeter");
   const [wanted, there] = await page.driver.executeScript("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]");
   assert.ok(wanted <= there, `${wanted} of ${there} pixels`);
   await stage.browser.denyMicrophone();
