@@ -7,7 +7,7 @@ import { Key } from "selenium-webdriver";
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene, scene } from "./stage/stage.mjs";
 import { understoodInPart } from "./stage/speech.mjs";
 import { until } from "./stage/waiting.mjs";
 
@@ -107,7 +107,7 @@ scene("a draft is called from its playground, understands, answers, and its call
   assert.ok(transcript.some(({ originator, text }) => originator === "bot" && answer.startsWith(text)), "the answer is stored");
 });
 
-scene("the page of calls on a phone, without a microphone that is allowed, and without a session", { browser: { phone: { width: 360, height: 740 }, asking: true } }, async (stage) => {
+consoleScene("the page of calls on a phone, without a microphone that is allowed, and without a session", { browser: { phone: { width: 360, height: 740 }, asking: true } }, async (stage) => {
   const page = await signedIn(stage, `talk?partner=${PARTNER}&character=greeter`);
   await page.says("Talk with greeter");
   const [wanted, there] = await page.driver.executeScript("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]");
