@@ -94,7 +94,7 @@ async fn all_three_encodings_create_the_same_call() {
         );
         assert_eq!(data["created_at"], data["updated_at"]);
         assert!(data["created_at"].as_str().unwrap().ends_with('Z'));
-        assert_eq!(data.as_object().unwrap().len(), 8);
+        assert_eq!(data.as_object().unwrap().len(), 11);
 
         let path = format!("/v2/calls/{}", bare_id(&made));
         let session = server
