@@ -146,9 +146,14 @@ async fn settings_are_told_without_secrets() {
     for hidden in ["hunter", "aHVudGVy", ADMIN_KEY] {
         assert!(!told.contains(hidden), "{hidden} is told");
     }
-    let burst = find(&settings["settings"], "key", "limits.request_burst");
-    assert_eq!(burst["origin"], "default");
-    assert!(burst["value"].is_u64());
+    // The server chose it, as no source names it.
+    assert_eq!(endpoint["origin"], "server");
+    let bases = find(&settings["settings"], "key", "knowledge.max_bases");
+    assert_eq!(bases["origin"], "default");
+    assert_eq!(
+        (&bases["value"], &bases["default"]),
+        (&json!(1_000), &json!(1_000))
+    );
 }
 
 #[tokio::test]

@@ -1,13 +1,10 @@
 //! The command that prints the effective settings, without secrets.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{print, row};
-use crate::{
-    Config,
-    config::{Origin, Setting},
-};
+use crate::{Config, server::SystemSetting};
 
 #[derive(Debug, Args)]
 pub(super) struct SettingsArguments {
@@ -26,41 +23,18 @@ const COLUMNS: [&str; 4] = ["KEY", "VALUE", "DEFAULT", "ORIGIN"];
 pub(super) fn run(config: &Config, arguments: &SettingsArguments) -> anyhow::Result<()> {
     let settings = config.settings()?.into_iter();
     let chosen = settings.filter(|setting| setting.is_changed || !arguments.changed);
+    let chosen: Vec<SystemSetting> = chosen.map(Into::into).collect();
     if arguments.json {
-        let all: Vec<Value> = chosen.map(|setting| json(&setting)).collect();
-        return print(&serde_json::to_string_pretty(&all)?);
+        return print(&serde_json::to_string_pretty(&chosen)?);
     }
     print(&COLUMNS.join("\t"))?;
-    for setting in chosen {
-        print(&line(&setting))?;
+    for setting in &chosen {
+        print(&line(setting))?;
     }
     Ok(())
 }
 
-fn json(setting: &Setting) -> Value {
-    let (origin, variable) = match &setting.origin {
-        Origin::Default => ("default", None),
-        Origin::File => ("file", None),
-        Origin::Environment(variable) => ("environment", Some(variable)),
-    };
-    json!({
-        "key": setting.key,
-        "value": setting.value,
-        "default": setting.default,
-        "is_secret": setting.is_secret,
-        "is_set": setting.is_set,
-        "is_changed": setting.is_changed,
-        "origin": origin,
-        "variable": variable,
-    })
-}
-
-fn line(setting: &Setting) -> String {
-    let origin = match &setting.origin {
-        Origin::Default => "default",
-        Origin::File => "file",
-        Origin::Environment(variable) => variable,
-    };
+fn line(setting: &SystemSetting) -> String {
     let value = match (setting.is_secret, setting.is_set) {
         (true, true) => "set".to_owned(),
         (_, false) => "not set".to_owned(),
@@ -70,6 +44,7 @@ fn line(setting: &Setting) -> String {
         true => "not set".to_owned(),
         false => text(&setting.default),
     };
+    let origin = setting.variable.as_deref().unwrap_or(setting.origin);
     let columns: [String; COLUMNS.len()] = [setting.key.clone(), value, default, origin.to_owned()];
     row(&columns)
 }
@@ -92,9 +67,10 @@ mod tests {
             admin_key: Some(Secret::new("hunter-of-secrets")),
             ..Config::default()
         };
-        let settings = config.settings().unwrap();
+        let settings = config.settings().unwrap().into_iter();
+        let settings: Vec<SystemSetting> = settings.map(Into::into).collect();
         let of = |key: &str| settings.iter().find(|it| it.key == key).unwrap();
-        assert_eq!(line(of("admin_key")), "admin_key\tset\tnot set\tdefault");
+        assert_eq!(line(of("admin_key")), "admin_key\tset\tnot set\tserver");
         assert_eq!(
             line(of("chat.api_key")),
             "chat.api_key\tnot set\tnot set\tdefault"
@@ -104,6 +80,7 @@ mod tests {
             listen,
             "http.listen\t127.0.0.1:8080\t127.0.0.1:8080\tdefault"
         );
-        assert!(!json(of("admin_key")).to_string().contains("hunter"));
+        let json = serde_json::to_string(&settings).unwrap();
+        assert!(!json.contains("hunter"));
     }
 }

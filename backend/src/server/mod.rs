@@ -11,6 +11,7 @@ mod start;
 mod system;
 mod texts;
 
+pub(crate) use self::system::SystemSetting;
 pub use self::{
     equipment::Equipment,
     health::DeepHealth,

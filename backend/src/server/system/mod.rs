@@ -21,6 +21,8 @@ use crate::{
     store::{Dialect, Executor as _},
 };
 
+pub(crate) use self::settings::SystemSetting;
+
 /// The routes, of the interface [`crate::http::Interface::MANAGEMENT`].
 pub(super) fn routes() -> DescribedRouter<App> {
     DescribedRouter::new()

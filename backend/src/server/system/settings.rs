@@ -28,24 +28,24 @@ pub(super) struct SystemSettings {
 
 /// A setting. Secrets are left out.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SystemSetting {
+pub(crate) struct SystemSetting {
     /// The key as a TOML file names it, such as `http.listen`.
-    key: String,
+    pub(crate) key: String,
     /// The effective value; null if unset, and for a secret. Addresses are without the name and the password of a user, the values of their queries,
     /// and their fragments.
-    value: Value,
+    pub(crate) value: Value,
     /// The value without a setting; null if none.
-    default: Value,
+    pub(crate) default: Value,
     /// True for a secret, whose value is not told.
-    is_secret: bool,
+    pub(crate) is_secret: bool,
     /// True if there is a value.
-    is_set: bool,
+    pub(crate) is_set: bool,
     /// True if the value is another one than the default.
-    is_changed: bool,
-    /// Source of the value: `default`, `file` or `environment`.
-    origin: &'static str,
+    pub(crate) is_changed: bool,
+    /// Source of the value: `default`, `file`, `environment`, or `server` for one that the server chose at its start, such as the public URL.
+    pub(crate) origin: &'static str,
     /// The name of the environment variable; null for other sources.
-    variable: Option<String>,
+    pub(crate) variable: Option<String>,
 }
 
 /// Lists all settings of the node that answers, with their origin and without secrets; administrators only.
@@ -62,24 +62,27 @@ pub(super) async fn list_system_settings(
         answered_by: AnsweringNode::of(&app),
         at: rfc3339(app.clock.now_ms()),
         file: file.map(|file| file.display().to_string()),
-        settings: settings.into_iter().map(view).collect(),
+        settings: settings.into_iter().map(Into::into).collect(),
     }))
 }
 
-fn view(setting: Setting) -> SystemSetting {
-    let (origin, variable) = match setting.origin {
-        Origin::Default => ("default", None),
-        Origin::File => ("file", None),
-        Origin::Environment(variable) => ("environment", Some(variable)),
-    };
-    SystemSetting {
-        key: setting.key,
-        value: setting.value,
-        default: setting.default,
-        is_secret: setting.is_secret,
-        is_set: setting.is_set,
-        is_changed: setting.is_changed,
-        origin,
-        variable,
+impl From<Setting> for SystemSetting {
+    fn from(setting: Setting) -> Self {
+        let (origin, variable) = match setting.origin {
+            Origin::Default if setting.is_changed => ("server", None),
+            Origin::Default => ("default", None),
+            Origin::File => ("file", None),
+            Origin::Environment(variable) => ("environment", Some(variable)),
+        };
+        Self {
+            key: setting.key,
+            value: setting.value,
+            default: setting.default,
+            is_secret: setting.is_secret,
+            is_set: setting.is_set,
+            is_changed: setting.is_changed,
+            origin,
+            variable,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
+import { NodeName } from "../system/node-name";
 import { Reload } from "./reload";
 import { type Resource } from "./resource";
 import { Time } from "./time";
@@ -32,7 +33,7 @@ export function AsOf({ at, node, of }: { at: string; node: string; of: Pick<Reso
   return (
     <div class="actions">
       <span class="hint">
-        As of <Time at={at} />, from node <code>{node.slice(0, 12)}</code>
+        As of <Time at={at} />, from node <NodeName>{node}</NodeName>
       </span>
       <Reload of={of} />
     </div>

@@ -2,6 +2,7 @@
 
 import { type Schemas, api } from "../api";
 import { ask } from "../problem";
+import { NodeName } from "../system/node-name";
 import { NODE_NOTES, NODE_STATES, TONES } from "../system/words";
 import { Explained } from "../ui/explained";
 import { formatNumber } from "../ui/format";
@@ -25,10 +26,10 @@ function Row({ of }: { of: Node }) {
   return (
     <tr>
       <th scope="row">
-        <code>{name.slice(0, 12)}</code>
+        <NodeName>{name}</NodeName>
         {is_answering && <span class="hint"> this node</span>}
         <div class="hint">
-          process <code>{id}</code>
+          process <NodeName>{id}</NodeName>
         </div>
         {url && <div class="hint url">{url}</div>}
       </th>

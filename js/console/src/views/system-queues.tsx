@@ -6,6 +6,7 @@ import { PARAMETERS } from "../documents/filter";
 import { counted } from "../knowledge/words";
 import { ask } from "../problem";
 import { Link } from "../router";
+import { NodeName } from "../system/node-name";
 import { JOBS, REASONS, WAITING } from "../system/words";
 import { formatDuration, formatNumber } from "../ui/format";
 import { AsOf, useRecent } from "../ui/recent";
@@ -40,7 +41,7 @@ function Row({ of, most }: { of: Queue; most: number }) {
           ? "—"
           : running.map(({ node, jobs }) => (
               <div key={node}>
-                {formatNumber(jobs)} on <code>{node.slice(0, 13)}</code>
+                {formatNumber(jobs)} by <NodeName>{node}</NodeName>
               </div>
             ))}
       </td>
@@ -55,6 +56,9 @@ function Row({ of, most }: { of: Queue; most: number }) {
     </tr>
   );
 }
+
+/** Returns true if no job of a queue waits, runs or was given up. */
+const isIdle = ({ due, later, failed, running }: Queue) => due + later + failed + running.length === 0;
 
 /** The number of what waits, with a link to it. */
 function Count({ of, most }: { of: Waiting; most: number }) {
@@ -74,7 +78,7 @@ function WaitingRow({ of, most }: { of: Waiting; most: number }) {
   const { partner, base, reason, detail, since, next_at } = of;
   return (
     <tr>
-      <th scope="row">
+      <th scope="row" class="what">
         <Count of={of} most={most} />
       </th>
       <td>{partner ?? <span class="none">a deleted partner</span>}</td>
@@ -83,7 +87,7 @@ function WaitingRow({ of, most }: { of: Waiting; most: number }) {
       </td>
       <td class="reasons">
         {REASONS[reason]}
-        {detail && <div class="hint">{detail}</div>}
+        {detail && <div class="hint detail">{detail}</div>}
       </td>
       <td>
         <Time at={since} otherwise="—" />
@@ -118,6 +122,50 @@ function WaitingWork({ of, most }: { of: Waiting[]; most: number }) {
   );
 }
 
+/** The queues with jobs as a table, and the names of the others. */
+function Jobs({ of: queues, most }: { of: Queue[]; most: number }) {
+  const busy = queues.filter((queue) => !isIdle(queue));
+  const idle = queues.filter(isIdle);
+  return (
+    <>
+      {busy.length > 0 && (
+        <Table label="Jobs">
+          <thead>
+            <tr>
+              <th scope="col">Job</th>
+              <th scope="col" class="number">
+                Due
+              </th>
+              <th scope="col" class="number">
+                Oldest
+              </th>
+              <th scope="col" class="number">
+                Later
+              </th>
+              <th scope="col">Next</th>
+              <th scope="col">Running</th>
+              <th scope="col" class="number">
+                Given up
+              </th>
+              <th scope="col">Failed before</th>
+            </tr>
+          </thead>
+          <tbody>
+            {busy.map((queue) => (
+              <Row key={queue.kind} of={queue} most={most} />
+            ))}
+          </tbody>
+        </Table>
+      )}
+      {idle.length > 0 && (
+        <p>
+          Without jobs: <span class="hint">{idle.map(({ kind }) => JOBS[kind] ?? kind).join(" · ")}</span>
+        </p>
+      )}
+    </>
+  );
+}
+
 export function Queues() {
   const queues = useRecent(useResource((call) => ask(api.GET("/api/system/queues", call)), []));
   return (
@@ -128,33 +176,7 @@ export function Queues() {
           <h2>What waits</h2>
           <WaitingWork of={waiting} most={most} />
           <h2>Jobs</h2>
-          <Table label="Jobs">
-            <thead>
-              <tr>
-                <th scope="col">Job</th>
-                <th scope="col" class="number">
-                  Due
-                </th>
-                <th scope="col" class="number">
-                  Oldest
-                </th>
-                <th scope="col" class="number">
-                  Later
-                </th>
-                <th scope="col">Next</th>
-                <th scope="col">Running</th>
-                <th scope="col" class="number">
-                  Given up
-                </th>
-                <th scope="col">Failed before</th>
-              </tr>
-            </thead>
-            <tbody>
-              {listed.map((queue) => (
-                <Row key={queue.kind} of={queue} most={most} />
-              ))}
-            </tbody>
-          </Table>
+          <Jobs of={listed} most={most} />
         </>
       )}
     </Shown>

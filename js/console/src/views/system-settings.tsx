@@ -11,6 +11,8 @@ import { Empty, Shown, Table } from "../ui/states";
 
 type Setting = Schemas["SystemSetting"];
 
+const ORIGINS: Record<string, string> = { server: "chosen by the server" };
+
 const written = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function Shows({ of: { value, is_secret, is_set } }: { of: Setting }) {
@@ -22,7 +24,7 @@ function Row({ of }: { of: Setting }) {
   const { key, default: otherwise, is_changed, is_secret, origin, variable } = of;
   return (
     <tr>
-      <th scope="row">
+      <th scope="row" class="key">
         <code>{key}</code>
         {is_changed && <span class="hint"> changed</span>}
       </th>
@@ -30,7 +32,7 @@ function Row({ of }: { of: Setting }) {
         <Shows of={of} />
       </td>
       <td class="setting">{is_secret || otherwise === null || otherwise === undefined ? <span class="none">not set</span> : <code>{written(otherwise)}</code>}</td>
-      <td>{variable ? <code>{variable}</code> : origin}</td>
+      <td>{variable ? <code>{variable}</code> : (ORIGINS[origin] ?? origin)}</td>
     </tr>
   );
 }

@@ -3,11 +3,12 @@
 import { api } from "../api";
 import { ask } from "../problem";
 import { query, setQuery } from "../router";
-import { AsOf, useRecent } from "../ui/recent";
-import { formatDuration } from "../ui/format";
+import { useRecent } from "../ui/recent";
 import { useResource } from "../ui/resource";
 import { Shown } from "../ui/states";
 import { Tabs } from "../ui/tabs";
+import { Time } from "../ui/time";
+import { NodeName } from "../system/node-name";
 import { Models } from "./system-models";
 import { Nodes } from "./system-nodes";
 import { Queues } from "./system-queues";
@@ -31,27 +32,26 @@ function Version() {
   return (
     <Shown of={version}>
       {({ answered_by, at, version: number, revision, database, schema_version, uptime_seconds }) => (
-        <>
-          <AsOf at={at} node={answered_by.name} of={version} />
-          <dl class="facts">
+        <dl class="facts">
+          <div>
             <dt>Version</dt>
             <dd>
-              {number}
-              {revision && (
-                <>
-                  {" "}
-                  <code>{revision}</code>
-                </>
-              )}
+              {number} {revision && <code>{revision}</code>}
             </dd>
+          </div>
+          <div>
             <dt>Database</dt>
             <dd>
               {DATABASES[database]}, schema {schema_version}
             </dd>
-            <dt>Running for</dt>
-            <dd>{formatDuration(uptime_seconds)}</dd>
-          </dl>
-        </>
+          </div>
+          <div>
+            <dt>Node</dt>
+            <dd>
+              <NodeName>{answered_by.name}</NodeName>, started <Time at={new Date(Date.parse(at) - uptime_seconds * 1_000).toISOString()} />
+            </dd>
+          </div>
+        </dl>
       )}
     </Shown>
   );
