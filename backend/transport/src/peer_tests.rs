@@ -524,7 +524,7 @@ fn what_the_client_reports_of_the_voice_is_known() {
         peer.reported(&[reports(is_speaking, vec![foreign.clone(), own.clone()])]);
         let reception = peer.reception().unwrap();
         let took = reception.round_trip.unwrap().as_millis();
-        assert!((100..150).contains(&took), "{took}");
+        assert!((99..150).contains(&took), "{took}");
         assert_eq!((reception.last_sequence, reception.lost), (1_000, 5));
         // What is of no other use leaves the round trip as it was.
         let silent = rtcp::reception_report::ReceptionReport {
