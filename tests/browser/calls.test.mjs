@@ -194,7 +194,8 @@ scene("a typed turn is answered aloud, from the character's documents", { charac
   assert.match(reported, /"title":"Opening hours".*"count":1/);
 });
 
-scene("the page learns what a visitor tells of themselves, and nothing else", { character: "librarian" }, async ({ page }) => {
+scene("the page learns what a visitor tells of themselves, and nothing else", { character: "librarian" }, async (stage) => {
+  const { page, backend } = stage;
   await page.call();
   const turn = async (text) => {
     const from = await page.ears.now();
@@ -209,6 +210,26 @@ scene("the page learns what a visitor tells of themselves, and nothing else", { 
   const told = callbacks.filter(({ name }) => name === "onUserInfo");
   assert.equal(told.length, 1);
   assert.match(told[0].text, /Berlin.*Ada/);
+
+  // Browsers report what they receive every few seconds.
+  const read = async (rest) => (await backend.admin("GET", `${stage.callId}/${rest}`)).content.data;
+  await until("the quality is followed", async () => (await read("quality")).points.length > 0);
+  await page.click("hang-up");
+  await page.ended();
+  const { facts } = await until("what the visitor told is kept", async () => {
+    const found = await read("visitor");
+    return Object.keys(found.facts).length > 0 && found;
+  });
+  assert.deepEqual(facts, { city: "Berlin", name: "Ada" });
+  const { points } = await until("the quality is kept", async () => {
+    const found = await read("quality");
+    return found.points.length > 0 && !found.is_open && found;
+  });
+  // Of a page on this machine.
+  const point = points.at(-1);
+  assert.ok(point.round_trip_ms < 1_000, JSON.stringify(points));
+  assert.ok(point.jitter_ms < 1_000 && point.loss_received < 0.5, JSON.stringify(points));
+  assert.equal(typeof points.find(({ round_trip_ms: ms }) => ms !== null)?.round_trip_ms, "number", JSON.stringify(points));
 });
 
 scene("a muted microphone gives no turn, and stays muted when devices change", { calm: true, ears: true }, async (stage) => {

@@ -7,6 +7,7 @@
 //! - [`offer`]: what an offer says about the transport, and its bounds
 //! - [`ice`]: which addresses the client is at, and what is sent to them
 //! - [`handshake`]: the DTLS handshake on a network that loses datagrams
+//! - [`reports`]: what the client reports of the character's voice
 //! - `reassembly`: its messages that arrive in fragments
 
 pub(crate) mod endpoint;
@@ -16,3 +17,4 @@ pub mod net;
 pub mod offer;
 pub mod peer;
 pub(crate) mod reassembly;
+pub mod reports;

@@ -19,7 +19,7 @@ use colloquy_voice::{OutgoingFrame, RtpPacket};
 use rtc::{
     crypto::{self, RTCCryptoProvider, SignatureScheme},
     dtls::cipher_suite::CipherSuiteId,
-    interceptor::Registry,
+    interceptor::{Registry, Slot},
     media_stream::MediaStreamTrack,
     peer_connection::{
         RTCPeerConnection, RTCPeerConnectionBuilder,
@@ -38,7 +38,6 @@ use rtc::{
             CandidateConfig, CandidateHostConfig, RTCDtlsRole, RTCIceCandidate, RTCIceCandidateInit,
         },
     },
-    rtcp::{self, receiver_report::ReceiverReport, sender_report::SenderReport},
     rtp,
     rtp_transceiver::{
         RTCRtpSenderId,
@@ -48,7 +47,7 @@ use rtc::{
         },
     },
     sansio::Protocol as _,
-    shared::{TaggedBytesMut, TransportContext, TransportProtocol, time::SystemInstant},
+    shared::{TaggedBytesMut, TransportContext, TransportProtocol},
 };
 
 use super::{
@@ -56,6 +55,7 @@ use super::{
     ice::{Addresses, Agent, Credentials, Stun},
     net::{Datagram, Net},
     offer::{self, Offer, Setup},
+    reports::{Delivered, Reception, report_of},
 };
 
 /// The node's DTLS certificate, made at start: one key generation for all calls instead of one a call.
@@ -103,23 +103,6 @@ pub enum PeerEvent {
     /// An Opus packet of the visitor.
     Packet(RtpPacket),
 }
-
-/// What the client last reported of the character's voice (RFC 3550, 6.4.1). All of it is the client's word.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reception {
-    /// The time that a packet takes there and back; `None` until it was measured.
-    pub round_trip: Option<Duration>,
-    /// The highest sequence number that came, extended by the number of its cycles.
-    pub last_sequence: u32,
-    /// Packets that were lost since the beginning.
-    pub lost: u32,
-}
-
-/// How far below zero a round trip may be, in units of 1/65536 s: the clocks of both sides are rounded.
-const ROUNDING: i32 = 656;
-
-/// A round trip that takes longer was not measured, but made up.
-const MAX_ROUND_TRIP: Duration = Duration::from_secs(10);
 
 /// Where the client is, as far as the stack knows: addresses for documentation, which nobody has (RFC 5737, RFC 3849).
 const STAND_IN_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
@@ -210,7 +193,11 @@ impl Peer {
                     .build(),
             )
             .with_media_engine(media_engine)
-            .with_interceptor_registry(configure_rtcp_reports(Registry::new()))
+            .with_interceptor_registry(
+                // The slot is that of a filter for video, behind those that read reports themselves.
+                configure_rtcp_reports(Registry::new())
+                    .with(Slot::IntervalPli, Delivered::default()),
+            )
             .build(now)?;
         let track = MediaStreamTrack::new(
             "colloquy".to_owned(),
@@ -496,29 +483,15 @@ impl Peer {
                         payload: packet.payload,
                     }));
                 }
-                RTCMessage::RtcpPacket(_, packets) => self.reported(&packets),
+                RTCMessage::RtcpPacket(_, packets) => {
+                    if let Some(report) = report_of(&packets, self.ssrc) {
+                        self.reception = Some(Reception::of(report, self.reception, self.now));
+                    }
+                }
                 _ => {}
             }
         }
         None
-    }
-
-    /// Takes what the client reports of the character's voice. A client that speaks reports in its sender reports.
-    fn reported(&mut self, packets: &[Box<dyn rtcp::Packet>]) {
-        let reports = packets.iter().filter_map(|packet| {
-            let packet = packet.as_any();
-            let of_sender = packet.downcast_ref::<SenderReport>().map(|it| &it.reports);
-            of_sender.or_else(|| Some(&packet.downcast_ref::<ReceiverReport>()?.reports))
-        });
-        if let Some(report) = reports.flatten().find(|report| report.ssrc == self.ssrc) {
-            let now = SystemInstant::now(self.now).ntp(self.now);
-            let earlier = self.reception.and_then(|earlier| earlier.round_trip);
-            self.reception = Some(Reception {
-                round_trip: round_trip(now, report.last_sender_report, report.delay).or(earlier),
-                last_sequence: report.last_sequence_number,
-                lost: lost(report.total_lost),
-            });
-        }
     }
 
     /// Returns what the client last reported of the character's voice; `None` until it did.
@@ -533,31 +506,6 @@ impl Peer {
         }
         self.flush(net);
     }
-}
-
-/// Returns the time from a sender report until its report came back, at this NTP time, without the delay at the client; all but the NTP time are in
-/// units of 1/65536 s. `None` for no sender report, and for a report that makes no sense.
-fn round_trip(now_ntp: u64, last_sender_report: u32, delay: u32) -> Option<Duration> {
-    if last_sender_report == 0 {
-        return None;
-    }
-    let now = (now_ntp >> 16) as u32;
-    let took = now
-        .wrapping_sub(last_sender_report)
-        .wrapping_sub(delay)
-        .cast_signed();
-    if took < -ROUNDING {
-        return None;
-    }
-    let took = u64::from(took.max(0).unsigned_abs());
-    let took = Duration::from_micros(took * 1_000_000 / 65_536);
-    (took <= MAX_ROUND_TRIP).then_some(took)
-}
-
-/// Returns a number of lost packets, which has 24 bits with a sign: with copies, more packets may have come than were sent.
-fn lost(total_lost: u32) -> u32 {
-    let signed = (total_lost << 8).cast_signed() >> 8;
-    signed.max(0).unsigned_abs()
 }
 
 /// What a datagram is, by its first byte (RFC 7983).

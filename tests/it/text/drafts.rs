@@ -331,13 +331,6 @@ async fn the_models_of_drafts_are_those_that_may_reply() {
             .collect()
     };
     assert!(names(&all).is_sorted());
-    let defaults: Vec<&Value> = all
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|it| it["is_default"] == true)
-        .collect();
-    assert_eq!(defaults.len(), 1, "{all}");
     // Each of them replies.
     for model in ["scripted-chat", "scripted-responses"] {
         assert!(names(&all).iter().any(|it| it == model), "{all}");
@@ -354,11 +347,19 @@ async fn the_models_of_drafts_are_those_that_may_reply() {
     let settings = json!({"settings": {"allowed_models": ["scripted-responses"]}});
     let partner = text.app.put(ADMIN_KEY, "/api/partners/acme", settings);
     partner.await.expect(200);
-    let default = defaults[0]["name"].as_str().unwrap();
-    let mut expected = vec![default, "scripted-responses"];
-    expected.sort_unstable();
-    expected.dedup();
-    assert_eq!(names(&listed(&text.partner).await), expected);
+    assert_eq!(names(&listed(&text.partner).await), ["scripted-responses"]);
+
+    // The model of calls replies without a name, also where others alone are allowed.
+    let text = Text::with(|_, builder| {
+        builder.providers(providers::from_config(&Config::default()).unwrap())
+    })
+    .await;
+    let settings = json!({"settings": {"allowed_models": ["other"]}});
+    let partner = text.app.put(ADMIN_KEY, "/api/partners/acme", settings);
+    partner.await.expect(200);
+    let found = text.app.get(&text.partner, MODELS).await.expect(200);
+    let default = json!({"name": "builtin/extractive", "is_default": true, "is_priced": false});
+    assert_eq!(found["models"], json!([default]));
 }
 
 /// Asks a draft of a partner for a reply.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use colloquy_calls::quality::{POINT_EVERY, QualityLog, QualityPoint};
-use colloquy_transport::peer::{Peer, Reception};
+use colloquy_transport::{peer::Peer, reports::Reception};
 use colloquy_voice::Stats;
 
 use super::{MediaPath, Session, words::millis};

@@ -72,7 +72,7 @@ export function CallsInState({ partner, title, state, none }: CallsProps) {
       <Shown of={calls}>
         {({ entries, hasMore }) => (
           <>
-            {entries.length === 0 ? <p class="none">{none}</p> : <CallRows partner={partner} calls={entries} label={title} />}
+            {entries.length === 0 ? <p class="none">{none}</p> : <CallRows partner={partner} calls={entries} label={`The newest: ${title}`} />}
             {hasMore && <Link to={address(CALLS, { partner }, { state })}>All of them</Link>}
           </>
         )}
@@ -95,7 +95,7 @@ export function FailedDeliveries({ partner }: { partner: string }) {
             {entries.length === 0 ? (
               <p class="none">None.</p>
             ) : (
-              <Table label="Webhooks that failed">
+              <Table label="Deliveries that failed">
                 <thead>
                   <tr>
                     <th scope="col">Delivery</th>

@@ -27,7 +27,7 @@ export function UnfinishedKnowledge({ partner }: { partner: string }) {
             <p class="none">None.</p>
           ) : (
             <>
-              <Table label="Documents that failed or are blocked">
+              <Table label="Knowledge bases with such documents">
                 <thead>
                   <tr>
                     <th scope="col">Knowledge base</th>

@@ -88,7 +88,7 @@ function ClosestQuotas({ partner }: { partner: string }) {
         return limited.length === 0 ? (
           <p class="none">No quota has limits.</p>
         ) : (
-          <Table label="Quotas closest to their limits">
+          <Table label="Limits of quotas">
             <thead>
               <tr>
                 <th scope="col">Quota</th>
@@ -127,7 +127,7 @@ function ClosestBases({ partner }: { partner: string }) {
         return limited.length === 0 ? (
           <p class="none">No knowledge base has a budget.</p>
         ) : (
-          <Table label="Knowledge bases closest to their budgets">
+          <Table label="Budgets of knowledge bases">
             <thead>
               <tr>
                 <th scope="col">Knowledge base</th>
