@@ -80,7 +80,7 @@ export class TextEditor {
       THEME,
       EditorView.lineWrapping,
       EditorView.perLineTextDirection.of(true),
-      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
       EditorView.domEventHandlers({ beforeinput: replaceSelected, blur: () => this.flush() }),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) this.#changed();
