@@ -73,10 +73,11 @@ const PDF_FILES = [
   ...readdirSync(path.join(pdfjs, "cmaps")).filter((file) => file.endsWith(".bcmap")).map((file) => `cmaps/${file}`),
   "standard_fonts/FoxitDingbats.pfb",
   "standard_fonts/FoxitSymbol.pfb",
+  ...["Regular", "Bold", "Italic", "BoldItalic"].map((style) => `standard_fonts/LiberationSans-${style}.ttf`),
   "wasm/jbig2_nowasm_fallback.js",
   "wasm/openjpeg_nowasm_fallback.js",
 ];
-const PDF_LICENSES = ["cmaps/LICENSE", "standard_fonts/LICENSE_FOXIT", "wasm/LICENSE_JBIG2", "wasm/LICENSE_OPENJPEG", "wasm/LICENSE_PDFJS_JBIG2", "wasm/LICENSE_PDFJS_OPENJPEG"];
+const PDF_LICENSES = ["cmaps/LICENSE", "standard_fonts/LICENSE_FOXIT", "standard_fonts/LICENSE_LIBERATION", "wasm/LICENSE_JBIG2", "wasm/LICENSE_OPENJPEG", "wasm/LICENSE_PDFJS_JBIG2", "wasm/LICENSE_PDFJS_OPENJPEG"];
 /** Files that are compressed already. */
 const PACKED = /\.(bcmap|pfb)$/;
 

@@ -63,7 +63,7 @@ const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
 /// What the page may do: load its own files, ask its own server, and show pictures and recordings that it has read from there. One policy of Trusted Types
 /// makes addresses of scripts, of the page's own workers alone (`js/console/src/worker.ts`).
-const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; \
+const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; font-src 'self'; form-action 'none'; frame-ancestors 'none'; \
     img-src 'self' blob:; media-src 'self' blob:; require-trusted-types-for 'script'; script-src 'self'; style-src 'self'; \
     trusted-types colloquy-console; worker-src 'self'";
 /// What the page may use of the machine.

@@ -577,6 +577,7 @@ async fn the_page_is_kept_from_other_pages() {
             "frame-ancestors 'none'",
             "require-trusted-types-for 'script'",
             "trusted-types colloquy-console",
+            "font-src 'self'",
             "worker-src 'self'",
         ] {
             assert!(policy.split("; ").any(|one| one == rule), "{policy}");

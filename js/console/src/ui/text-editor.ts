@@ -52,6 +52,14 @@ export type TextEditorOptions = {
 /** Returns true if all line breaks of a text are those of Windows, which then stay so. */
 const hasOnlyCrLf = (text: string) => text.includes("\r\n") && !/(^|[^\r])\n|\r(?!\n)/.test(text);
 
+/** Types over a selection. Browsers would keep the looks of its text by style attributes, which the policy of the page forbids. */
+function replaceSelected(event: InputEvent, view: EditorView): boolean {
+  const { state } = view;
+  if (event.inputType !== "insertText" || event.data === null || event.isComposing || state.readOnly || state.selection.main.empty) return false;
+  view.dispatch({ ...state.replaceSelection(event.data), userEvent: "input.type", scrollIntoView: true });
+  return true;
+}
+
 export class TextEditor {
   readonly #view: EditorView;
   readonly #readOnly = new Compartment();
@@ -72,8 +80,8 @@ export class TextEditor {
       THEME,
       EditorView.lineWrapping,
       EditorView.perLineTextDirection.of(true),
-      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
-      EditorView.domEventHandlers({ blur: () => this.flush() }),
+      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
+      EditorView.domEventHandlers({ beforeinput: replaceSelected, blur: () => this.flush() }),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) this.#changed();
         if (update.docChanged || update.selectionSet) onCursor(update.state.selection.main.head);

@@ -65,6 +65,7 @@ function Preview({ text, cursor }: { text: string; cursor: Signal<number> }) {
   const { text: part, index, count } = shown.value;
   return (
     <section class="preview" aria-label="Preview" tabIndex={0}>
+      <h2 class="hidden">Preview</h2>
       {count > 1 && (
         <p class="hint">
           Part {formatNumber(index + 1)} of {formatNumber(count)}, where the cursor is

@@ -1,7 +1,7 @@
 // The pages of a PDF file. Those in sight are drawn.
 
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { type DocumentAt, download } from "../documents/contents";
 import { drawnRange, indexAt, nextScale } from "../documents/pages";
@@ -115,9 +115,9 @@ function Pages({ pdf, name }: { pdf: Pdf; name: string }) {
     const to = element.children[page - 1];
     if (to instanceof HTMLElement) element.scrollTop = to.offsetTop - MARGIN / 2;
   };
-  // The part of the page that is in sight stays there when the size changes.
+  // The part of the page that is in sight stays there when the size changes. The observer would look at the place of before.
   const shown = scale.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = frame.current as HTMLDivElement;
     const page = element.children[current.peek() - 1];
     if (page instanceof HTMLElement) element.scrollTop = page.offsetTop + top.peek() * page.offsetHeight;
