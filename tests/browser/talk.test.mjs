@@ -77,7 +77,7 @@ scene("a draft is called from its playground, understands, answers, and its call
   const recording = sound.record("A");
   await page.press("Call");
   await said(page, "bot", "the greeting of the draft", (text) => text.includes("Good evening"));
-  await page.says("It listens");
+  await page.says("Listening");
   assert.ok((await recording.stop()) > LOUD, "nothing was to be heard at the loudspeaker");
   await stage.say();
   const words = await said(page, "user", "the recorded words", understoodInPart);

@@ -175,7 +175,7 @@ test("states and errors have words of their own, and other errors their message"
   const { failureWords, refusalWords, stateWords } = await load("talk/words.ts");
   assert.match(refusalWords({ status: 401, message: "no key" }), /Sign in/);
   assert.equal(refusalWords({ status: 429, message: "later" }), "later");
-  assert.equal(stateWords("ongoing", "thinking", null), "It thinks");
+  assert.equal(stateWords("ongoing", "thinking", null), "Thinking");
   assert.equal(stateWords("completed", null, "time_limit"), "The time of the call is over");
   assert.equal(stateWords("completed", null, null), "The call is over");
   assert.equal(stateWords("error", null, "error"), "The call failed");

@@ -249,8 +249,8 @@ pub(crate) async fn partner_usage(
     usage::answer(&accounts, scope, query, &headers, &partner).await
 }
 
-/// Usage of all partners, summed over all of their quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Budgets
-/// of knowledge bases, and requests with API keys, do not count. For administrators.
+/// Usage of all partners, summed over all of their quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Replies of
+/// drafts count. Budgets of knowledge bases, and other requests with API keys, do not. For administrators.
 ///
 /// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
 /// names that spreadsheets would run as formulas.

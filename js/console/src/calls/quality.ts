@@ -19,19 +19,19 @@ const ROUND_TRIP: Figure = {
 };
 const JITTER: Figure = {
   name: "Jitter",
-  meaning: "How much later than the fastest packets of the visitor 95 % of them came at most.",
+  meaning: "95 % of the visitor's packets arrived at most this much later than the fastest ones.",
   of: ({ jitter_ms: ms }) => ms ?? null,
   format: formatMs,
 };
 const LOSS_RECEIVED: Figure = {
   name: "Lost from the visitor",
-  meaning: "Packets of the microphone that did not come.",
+  meaning: "Packets of the microphone that were lost.",
   of: ({ loss_received: part }) => part ?? null,
   format: formatPart,
 };
 const LOSS_SENT: Figure = {
   name: "Lost to the visitor",
-  meaning: "Packets of the character's voice that did not come, as the page reports it.",
+  meaning: "Packets of the character's voice that were lost, as the page reports it.",
   of: ({ loss_sent: part }) => part ?? null,
   format: formatPart,
 };
@@ -47,7 +47,8 @@ const GAP = 1.5;
 /** Returns the points as columns: seconds of the call, and the values of each figure. Lines break where media was away. */
 export function columns(points: readonly QualityPoint[], figures: readonly Figure[]): [number[], ...(number | null)[][]] {
   const steps = points.slice(1).map(({ at_ms: at }, place) => at - (points[place]?.at_ms ?? 0));
-  const usual = Math.min(...steps);
+  // The last point may be one of a shorter time.
+  const usual = Math.min(...(steps.length > 1 ? steps.slice(0, -1) : steps));
   const shown: (QualityPoint | { gap: number })[] = [];
   for (const [place, point] of points.entries()) {
     const before = points[place - 1];

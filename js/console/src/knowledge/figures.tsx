@@ -29,8 +29,10 @@ export function DocumentCounts({ documents, of }: { documents: number; of: State
   );
 }
 
-/** Dollars; a lower bound has `≥`. */
-export function Cost({ usd, isLowerBound }: { usd: string; isLowerBound: boolean }) {
+const UNKNOWN_REQUESTS = "the cost or the outcome of some requests is not known";
+
+/** Dollars; a lower bound has `≥` and says why. */
+export function Cost({ usd, isLowerBound, why = UNKNOWN_REQUESTS }: { usd: string; isLowerBound: boolean; why?: string }) {
   if (!isLowerBound) return <>{formatUsd(usd)}</>;
-  return <Explained as="Lower bound: the cost or the outcome of some requests is not known">≥ {formatUsd(usd)}</Explained>;
+  return <Explained as={`Lower bound: ${why}`}>≥ {formatUsd(usd)}</Explained>;
 }

@@ -18,9 +18,9 @@ const STATES: Record<State, string> = {
 };
 
 const AGENT: Record<AgentState, string> = {
-  listening: "It listens",
-  thinking: "It thinks",
-  speaking: "It speaks",
+  listening: "Listening",
+  thinking: "Thinking",
+  speaking: "Speaking",
 };
 
 const ENDS: Partial<Record<HangUpReason, string>> = {

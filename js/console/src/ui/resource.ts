@@ -111,14 +111,18 @@ export function usePages<T>(read: (call: Call, cursor?: string) => Promise<Page<
   }, on);
   const resource: Resource<Page<T>> = useResource<Page<T>>(
     async (call, { isFromEvent }) => {
-      const { all, more, view } = wants.current;
+      const { all, more: isMore, view: isView } = wants.current;
       wants.current = NOTHING;
       const one = (cursor?: string) => read(call, cursor);
-      const isPartial = (more || view) && !all && !isFromEvent;
+      const isPartial = (isMore || isView) && !all && !isFromEvent;
       let found = isPartial ? pages.current : outdated(pages.current);
       found = await refreshed(found, inView.current, one);
-      if (more || found.length === 0) found = await appended(found, one);
-      if (!call.signal.aborted) pages.current = found;
+      if (isMore || found.length === 0) found = await appended(found, one);
+      if (!call.signal.aborted) {
+        pages.current = found;
+        // Something else may have come into view meanwhile.
+        view(inView.current);
+      }
       return listed(found);
     },
     on,

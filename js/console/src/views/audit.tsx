@@ -12,6 +12,8 @@ import { Link, path, query, setQuery } from "../router";
 import { DaysFilter, Filters } from "../ui/filters";
 import { Reload } from "../ui/reload";
 import { usePages } from "../ui/resource";
+import { Explained } from "../ui/explained";
+import { Rows } from "../ui/rows";
 import { Empty, More, Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 
@@ -89,7 +91,7 @@ function What({ of }: { of: Change }) {
   const { subject, parameters } = of;
   const home = homeOf(of);
   const base = of.resource === "base" ? undefined : parameters["kb"];
-  const shown = subject && <bdi>{shortSubject(subject)}</bdi>;
+  const shown = subject && <bdi title={subject}>{shortSubject(subject)}</bdi>;
   return (
     <>
       {actionWords(of)} {home && may(home.scope) ? <Link to={home.to}>{shown}</Link> : shown}
@@ -107,8 +109,8 @@ function Result({ of }: { of: Change }) {
   if (outcome === "done") return <>done</>;
   if (outcome === "failed") return <span class="state down">failed ({of.status})</span>;
   return (
-    <span class="state" title="The request still runs, or the server or the client went away before it ended">
-      unknown
+    <span class="state">
+      <Explained as="The request still runs, or the server or the client went away before it ended">unknown</Explained>
     </span>
   );
 }
@@ -181,13 +183,11 @@ function Changes({ partner }: { partner: string | null }) {
                     <th scope="col">Result</th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((change) => (
-                    <Row key={change.id} of={change} hasPartner={partner === null} />
-                  ))}
-                </tbody>
+                <Rows of={entries} onView={changes.view}>
+                  {(change) => <Row key={change.id} of={change} hasPartner={partner === null} />}
+                </Rows>
               </Table>
-              <More next={next} isLoading={changes.isLoading.value} more={changes.more} />
+              <More next={next} isLoading={changes.isLoading.value} more={changes.more} isEndless={!changes.problem.value} />
             </>
           )
         }

@@ -96,7 +96,11 @@ function Facts({ partner, id, of }: Props & { of: CallView }) {
         <>
           <dt>Cost</dt>
           <dd>
-            <Cost usd={of.cost.dollars} isLowerBound={of.cost.is_lower_bound} />
+            <Cost
+              usd={of.cost.dollars}
+              isLowerBound={of.cost.is_lower_bound}
+              why="no price of calls is set (calls.usd_per_hour), and the price of outside services for a call is not known"
+            />
           </dd>
         </>
       )}

@@ -143,7 +143,7 @@ function Actions({ partner, name, of, version }: Props & { of: CharacterView; ve
         {may("calls") && (
           <>
             <Link to={address(CALLS, { partner }, { character: name })}>Calls with this character</Link>
-            <CallSaved partner={partner} name={name} version={version} />
+            <CallSaved key={version} partner={partner} name={name} version={version} />
           </>
         )}
         {version === null ? (

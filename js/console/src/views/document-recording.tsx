@@ -32,7 +32,7 @@ function Words({ of, current, onSeek }: WordsProps) {
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
     const [box, line] = [list.current, list.current?.children[current]];
-    if (!box || !(line instanceof HTMLElement) || box.contains(document.activeElement)) return;
+    if (!box || !(line instanceof HTMLElement) || box.querySelector(":focus-visible")) return;
     const [begin, end] = [line.offsetTop, line.offsetTop + line.offsetHeight];
     if (begin < box.scrollTop) box.scrollTop = begin;
     else if (end > box.scrollTop + box.clientHeight) box.scrollTop = end - box.clientHeight;

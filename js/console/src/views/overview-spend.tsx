@@ -157,7 +157,7 @@ function ClosestBases({ partner }: { partner: string }) {
 export function SpendOfAll() {
   return (
     <section aria-labelledby="today-all">
-      <h2 id="today-all">Spent today by all partners (UTC)</h2>
+      <h2 id="today-all">Spent today by all partners with quotas and in playgrounds (UTC)</h2>
       <Today />
     </section>
   );
@@ -168,7 +168,7 @@ export function Spend({ partner }: { partner: string }) {
     <>
       {may("keys") && (
         <section aria-labelledby="today">
-          <h2 id="today">Spent today with quotas (UTC)</h2>
+          <h2 id="today">Spent today with quotas and in playgrounds (UTC)</h2>
           <Today partner={partner} />
         </section>
       )}

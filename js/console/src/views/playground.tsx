@@ -174,7 +174,13 @@ export function Playground({ partner, name, content, reference = null, values, g
           </label>
           <ModelChoice partner={partner} model={model} />
           {hasFailed && (
-            <button type="button" onClick={retry}>
+            <button
+              type="button"
+              onClick={() => {
+                field.current?.focus();
+                retry();
+              }}
+            >
               <Icon name="refresh-cw" /> Try again
             </button>
           )}
@@ -184,7 +190,13 @@ export function Playground({ partner, name, content, reference = null, values, g
             </button>
           )}
           {turns.value.length > 0 && (
-            <button type="button" onClick={clear}>
+            <button
+              type="button"
+              onClick={() => {
+                field.current?.focus();
+                clear();
+              }}
+            >
               <Icon name="trash-2" /> Clear
             </button>
           )}

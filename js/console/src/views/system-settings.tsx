@@ -75,7 +75,7 @@ export function Settings() {
               {formatNumber(shown.length)} of {formatNumber(all.length)} settings
             </p>
             {shown.length === 0 ? (
-              <Empty icon="sliders-horizontal" title="No setting is like that" />
+              <Empty icon="sliders-horizontal" title="No setting matches" />
             ) : (
               <Table label="Settings">
                 <thead>
