@@ -88,8 +88,11 @@ pub async fn record_change(
     credential: Credential,
 ) -> Result<(), ApiError> {
     match parts.extensions.get::<RecordedChange>() {
-        Some(RecordedChange(recorder)) => recorder.record(principal, credential).await,
-        None => Ok(()),
+        // Publishable keys change nothing that is recorded, and anybody may use them.
+        Some(RecordedChange(recorder)) if !principal.is_publishable() => {
+            recorder.record(principal, credential).await
+        }
+        _ => Ok(()),
     }
 }
 

@@ -90,6 +90,13 @@ impl Resource {
     }
 }
 
+impl Operation {
+    /// Returns true if the operation commits several transactions, so that it may be refused when some of it is done.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        self.path.starts_with("/api/bulk/")
+    }
+}
+
 /// Returns the operation of a request, if its changes are recorded. `path` is the template.
 pub(crate) fn recorded(method: &Method, path: &str) -> Option<&'static Operation> {
     if method.is_safe() {

@@ -15,6 +15,7 @@ use colloquy_http::{ApiError, Arrival};
 use colloquy_store::StoreError;
 use http_body::Body as _;
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
 use crate::{
     Audit,
@@ -79,7 +80,14 @@ impl Recorder {
             }
         }
         let subject = match operation.subject {
-            Subject::Parameter(name) => given.get(name).cloned(),
+            Subject::Parameter(name) => {
+                given
+                    .get(name)
+                    .map(|given| match operation.resource.owner_table() {
+                        Some(_) => canonical(given),
+                        None => given.clone(),
+                    })
+            }
             Subject::Response(_) | Subject::Unnamed => None,
         };
         let arrival = parts.extensions.get::<Arrival>();
@@ -104,10 +112,10 @@ impl Recorder {
             Subject::Response(field) if status.is_success() => created(response, field).await,
             _ => (response, None),
         };
-        let audit = self.audit.clone();
+        let (audit, operation) = (self.audit.clone(), self.operation);
         // Goes on if the client goes away.
         let completed = self.audit.kernel.tasks.spawn(async move {
-            if let Err(error) = complete(&audit, &id, status, created).await {
+            if let Err(error) = complete(&audit, &id, operation, status, created).await {
                 audit
                     .store
                     .complain("completing an entry of the audit log", &error);
@@ -121,14 +129,32 @@ impl Recorder {
 async fn complete(
     audit: &Audit,
     id: &str,
+    operation: &Operation,
     status: StatusCode,
     created: Option<String>,
 ) -> Result<(), StoreError> {
     let db = audit.store.db();
-    match status.is_success() || status.is_server_error() {
-        true => store::complete(db, id, status.as_u16(), created.as_deref()).await,
-        false => store::remove(db, id).await,
+    match is_refusal(operation, status) {
+        true => store::remove(db, id).await,
+        false => store::complete(db, id, status.as_u16(), created.as_deref()).await,
     }
+}
+
+/// Returns true if a response says that nothing was changed. Operations of several transactions may have committed some of them before another one was
+/// refused; what they are asked is refused before the first.
+fn is_refusal(operation: &Operation, status: StatusCode) -> bool {
+    if operation.is_in_parts() {
+        return matches!(
+            status,
+            StatusCode::BAD_REQUEST
+                | StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::TOO_MANY_REQUESTS
+        );
+    }
+    !status.is_success() && !status.is_server_error()
 }
 
 #[async_trait]
@@ -170,6 +196,12 @@ fn not_recorded(error: StoreError) -> ApiError {
     }
 }
 
+/// Returns an id as it is stored: paths may have it behind the path of its resource, and in any form of a UUID.
+fn canonical(given: &str) -> String {
+    let id = given.rsplit('/').next().unwrap_or(given);
+    Uuid::parse_str(id).map_or_else(|_| given.to_owned(), |id| id.to_string())
+}
+
 /// Returns a text of [`MOST_BYTES`] at most.
 pub(crate) fn bounded(text: &str) -> String {
     text.get(..text.floor_char_boundary(MOST_BYTES))
@@ -199,6 +231,8 @@ async fn created(response: Response, field: &str) -> (Response, Option<String>) 
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Method;
+
     use super::*;
 
     #[tokio::test]
@@ -213,6 +247,37 @@ mod tests {
         let (response, name) = created(Response::new(Body::from("no JSON")), "name").await;
         let read = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert_eq!((name, &*read), (None, b"no JSON".as_slice()));
+    }
+
+    #[test]
+    fn ids_are_stored_in_one_form() {
+        let id = "01a22ef0-e833-7113-9769-c7ac0fa0013a";
+        for given in [
+            id.to_owned(),
+            id.to_uppercase(),
+            id.replace('-', ""),
+            format!("/v2/calls/{id}"),
+        ] {
+            assert_eq!(canonical(&given), id, "{given}");
+        }
+        assert_eq!(canonical("a/b"), "a/b");
+    }
+
+    #[test]
+    fn operations_in_parts_are_refused_only_before_the_first() {
+        let recorded = |path| operations::recorded(&Method::POST, path).unwrap();
+        let bulk = recorded("/api/bulk/move/{partner}/{kb}");
+        let single = recorded("/api/keys/{partner}");
+        for (status, of_bulk, of_single) in [
+            (StatusCode::OK, false, false),
+            (StatusCode::BAD_REQUEST, true, true),
+            (StatusCode::NOT_FOUND, false, true),
+            (StatusCode::CONFLICT, false, true),
+            (StatusCode::INTERNAL_SERVER_ERROR, false, false),
+        ] {
+            assert_eq!(is_refusal(bulk, status), of_bulk, "{status}");
+            assert_eq!(is_refusal(single, status), of_single, "{status}");
+        }
     }
 
     #[test]

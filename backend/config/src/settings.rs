@@ -171,22 +171,35 @@ fn shown(value: &Value) -> Value {
 }
 
 /// Returns a text without what may be secret in its addresses: the name and the password of a user, the values of the query, and the fragment. An
-/// address ends at a blank, a quote, a bracket or a comma.
+/// address begins with the letters before `://` and ends at a blank, a double quote or an angle bracket, so that what follows it may be taken for a
+/// part of it, never the reverse.
 #[must_use]
 pub fn without_credentials(text: &str) -> String {
-    let is_end =
-        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',');
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '`' | '<' | '>');
     let pieces = text.split_inclusive(is_end).map(|piece| {
-        let address = piece.trim_end_matches(is_end);
-        let rest = &piece[address.len()..];
-        format!("{}{rest}", hidden(address))
+        let rest = piece.trim_end_matches(is_end);
+        let end = &piece[rest.len()..];
+        let (before, address) = rest.split_at(address_at(rest).unwrap_or(rest.len()));
+        format!("{before}{}{end}", hidden(address))
     });
     pieces.collect()
 }
 
+/// Returns where the first address of a text without blanks begins.
+fn address_at(text: &str) -> Option<usize> {
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let end = text.find("://")?;
+    Some(text[..end].trim_end_matches(is_of_scheme).len())
+}
+
 fn hidden(address: &str) -> String {
-    let Some(mut url) = Url::parse(address).ok().filter(Url::has_authority) else {
+    let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
+    };
+    // What cannot be read may hold anything, and so may a second address behind the first.
+    let url = Url::parse(address).ok().filter(|_| !rest.contains("://"));
+    let Some(mut url) = url.filter(Url::has_authority) else {
+        return format!("{scheme}://hidden");
     };
     let has_user = !url.username().is_empty() || url.password().is_some();
     if !has_user && url.query().is_none() && url.fragment().is_none() {

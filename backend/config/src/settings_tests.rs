@@ -225,6 +225,23 @@ fn addresses_lose_their_credentials_and_other_texts_stay() {
             "asking https://a@h.example/, \"https://h.example/?b#c\" failed",
             "asking https://hidden@h.example/, \"https://h.example/?hidden=hidden\" failed",
         ),
+        ("https://u:a,b@h.example/v1", "https://hidden@h.example/v1"),
+        ("https://u:a(b)'c@h.example", "https://hidden@h.example/"),
+        (
+            "https://h.example/?key=a,b",
+            "https://h.example/?key=hidden",
+        ),
+        (
+            "url=https://u:p@h.example/",
+            "url=https://hidden@h.example/",
+        ),
+        (
+            "error:[https://u:p@h.example/]",
+            "error:[https://hidden@h.example/]",
+        ),
+        ("https://u:p/q@h.example", "https://hidden"),
+        ("https://h.example/,https://u:p@h.example", "https://hidden"),
+        ("(https://h.example/v1)", "(https://h.example/v1)"),
     ] {
         assert_eq!(without_credentials(text), expected);
     }

@@ -107,15 +107,7 @@ async fn talk<S: State>(extract::State(state): extract::State<S>, headers: Heade
 /// Returns the policy of the page of calls where nodes have origins of their own: the page may connect to these as well.
 async fn policy_with_nodes(kernel: &Kernel) -> Option<HeaderValue> {
     kernel.config.http.node_url.as_ref()?;
-    let origins = match node::origins(kernel).await {
-        Ok(origins) => origins,
-        Err(error) => {
-            kernel
-                .store
-                .complain("reading the nodes for a page", &error);
-            return None;
-        }
-    };
+    let origins = node::origins(kernel).await;
     // http -> ws, https -> wss.
     let sockets = origins.iter().map(|it| it.replacen("http", "ws", 1));
     let sockets = sockets.collect::<Vec<_>>().join(" ");

@@ -17,7 +17,7 @@ mod tests;
 use std::{
     fs::File,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::anyhow;
@@ -77,6 +77,8 @@ pub struct Node {
     url: Option<String>,
     pulse: Mutex<Pulse>,
     load: Mutex<Option<Load>>,
+    /// The origins of living nodes, and when they were read.
+    origins: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
     /// Held while the process lives; the system lets go of it however the process ends.
     _lock: Option<File>,
 }
@@ -124,6 +126,7 @@ async fn enter(base: &Base, folder: DataFolder, silent: &[Beat]) -> anyhow::Resu
     Ok(Node {
         pulse: Mutex::new(Pulse::new(beat, base.clock.instant())),
         load: Mutex::default(),
+        origins: tokio::sync::Mutex::default(),
         id,
         name,
         place: folder.place,
@@ -346,12 +349,25 @@ pub fn expected_lost_before(kernel: &Kernel) -> i64 {
     kernel.node.pulse().lost_before(now, instant)
 }
 
-/// Returns the origins (`http.node_url`) of the nodes that count as living, each once. Nodes without one are left out.
-///
-/// # Errors
-/// The database's failure.
-pub async fn origins(kernel: &Kernel) -> Result<Vec<String>, StoreError> {
-    store::origins(kernel.store.db(), expected_lost_before(kernel)).await
+/// Returns the origins (`http.node_url`) of the nodes that count as living, each once. Nodes without one are left out. The database is asked once in
+/// the time of a heartbeat, however many ask; while it is away, the last known origins are returned.
+pub async fn origins(kernel: &Kernel) -> Vec<String> {
+    let mut known = kernel.node.origins.lock().await;
+    let now = kernel.clock.instant();
+    if let Some((read_at, origins)) = &*known
+        && now.saturating_duration_since(*read_at) < HEARTBEAT
+    {
+        return origins.clone();
+    }
+    let read = store::origins(kernel.store.db(), expected_lost_before(kernel)).await;
+    let origins = read.unwrap_or_else(|error| {
+        kernel
+            .store
+            .complain("reading the origins of nodes", &error);
+        known.take().map(|(_, origins)| origins).unwrap_or_default()
+    });
+    *known = Some((now, origins.clone()));
+    origins
 }
 
 /// Returns the database's time, in milliseconds since 1970, without asking: that of the last heartbeat and what has passed

@@ -3,6 +3,7 @@
 import { PDFWorker, TextLayer, getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
 import type { PDFDocumentProxy, PDFPageProxy } from "pdfjs-dist";
 
+import { systemClock, within } from "../clock";
 import { Problem } from "../problem";
 import { startWorker } from "../worker";
 
@@ -10,6 +11,11 @@ import { startWorker } from "../worker";
 const MAX_IMAGE_PIXELS = 64_000_000;
 /** The largest canvas of a page, in pixels: what is larger is drawn coarser. */
 const MAX_CANVAS_PIXELS = 16_000_000;
+
+/** Time to open a file. */
+const OPEN_MS = 60_000;
+/** Time that a worker has to end by itself. */
+const CLOSE_MS = 1_000;
 
 /** Size of a page, in points. */
 export type Size = { width: number; height: number };
@@ -58,8 +64,13 @@ export class Pdf {
       verbosity: 0,
     };
     try {
-      const file = await Promise.race([getDocument(options).promise, failed]);
-      const { width, height } = (await file.getPage(1)).getViewport({ scale: 1 });
+      const opening = async () => {
+        const file = await getDocument(options).promise;
+        return { file, page: await file.getPage(1) };
+      };
+      // A hostile file keeps the worker busy for ever.
+      const { file, page } = await within(Promise.race([opening(), failed]), OPEN_MS, systemClock);
+      const { width, height } = page.getViewport({ scale: 1 });
       return new Pdf(file, port, { width, height });
     } catch (error) {
       port.terminate();
@@ -89,8 +100,10 @@ export class Pdf {
     return drawn;
   }
 
+  /** Ends the worker, after a moment also if it does not answer. */
   close(): void {
-    void this.file.loadingTask.destroy().catch(() => {}).then(() => this.worker.terminate());
+    const ended = this.file.loadingTask.destroy().catch(() => {});
+    void Promise.race([ended, systemClock.sleep(CLOSE_MS)]).then(() => this.worker.terminate());
   }
 }
 
