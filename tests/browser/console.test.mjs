@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
+import { Key } from "selenium-webdriver";
+
 import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
@@ -152,7 +154,7 @@ consoleScene("a call is followed in the console, ended there, and found with its
   await driver.close();
   await driver.switchTo().window(operators);
   await page.click("Calls");
-  await page.enter("character", "nobody\n");
+  await page.enter("character", `nobody${Key.ENTER}`);
   await page.says("No call matches");
   await accessible(page, "no calls", null);
   await page.choose("state", "completed");
