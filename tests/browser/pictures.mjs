@@ -119,7 +119,7 @@ async function pictureConsole(backend) {
     calls: [`p/${PARTNER}/calls`, "librarian"],
     retrieval: [`${base}/retrieval?q=${encodeURIComponent("When is the museum open late?")}`, "Thursdays"],
     character: [`p/${PARTNER}/characters/librarian/edit`, "Personality"],
-    usage: [`p/${PARTNER}/usage`, "Shop"],
+    usage: [`p/${PARTNER}/usage`, "Chart of"],
     audit: [`p/${PARTNER}/audit`, "museum"],
   };
   const browser = await openBrowser("chromium", { windowSize: "1280,860" });
