@@ -6,7 +6,7 @@ import { Key } from "selenium-webdriver";
 
 import { accessible } from "./stage/axe.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hostile = true">`;
@@ -36,7 +36,7 @@ async function send({ backend }, key, method, path, body) {
   return { status: answer.status, content: text === "" ? null : JSON.parse(text) };
 }
 
-scene("what two keys change is in the audit log, and is filtered", {}, async (stage) => {
+consoleScene("what two keys change is in the audit log, and is filtered", {}, async (stage) => {
   const { backend, browser, browserName } = stage;
   const partner = `audit-${browserName}`;
   const { content } = await backend.admin("POST", `/api/partners/${partner}`, {});
@@ -92,7 +92,7 @@ scene("what two keys change is in the audit log, and is filtered", {}, async (st
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
 });
 
-scene("an administrator sees who deleted a partner, and a new partner of its name does not", {}, async ({ backend, browser, browserName }) => {
+consoleScene("an administrator sees who deleted a partner, and a new partner of its name does not", {}, async ({ backend, browser, browserName }) => {
   const partner = `audited-${browserName}`;
   await backend.admin("POST", `/api/partners/${partner}`, {});
   assert.equal((await backend.admin("DELETE", `/api/partners/${partner}`)).status, 204);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 
 import { accessible } from "./stage/axe.mjs";
 import { ConsolePage } from "./stage/console.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 /** Opens the console at a view of a new partner, signed in with a key of it. */
@@ -26,7 +26,7 @@ async function createKey(backend, partner, name) {
 
 const uncaught = (page) => page.driver.executeScript("return window.uncaught");
 
-scene("a key that is revoked while the console is open ends its session, and another key begins anew", {}, async (stage) => {
+consoleScene("a key that is revoked while the console is open ends its session, and another key begins anew", {}, async (stage) => {
   const { page, partner, key } = await signedIn(stage, "keys");
   await page.click("Create a key");
   await page.enter("name", "never created");
@@ -46,7 +46,7 @@ scene("a key that is revoked while the console is open ends its session, and ano
   assert.ok(!names.includes("never created"), names);
 });
 
-scene("what is forbidden midway is said where it was tried", {}, async (stage) => {
+consoleScene("what is forbidden midway is said where it was tried", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "transcripts");
   await page.says("No transcripts yet");
   await page.click("Transcribe a recording");
@@ -68,7 +68,7 @@ scene("what is forbidden midway is said where it was tried", {}, async (stage) =
   await page.says("Your session has ended");
 });
 
-scene("the console goes on after a restart of the server", { backend: {} }, async (stage) => {
+consoleScene("the console goes on after a restart of the server", { backend: {} }, async (stage) => {
   const { page, partner } = await signedIn(stage, "keys");
   await page.click("Create a key");
   await page.enter("name", "typed before");
@@ -88,7 +88,7 @@ scene("the console goes on after a restart of the server", { backend: {} }, asyn
   assert.deepEqual(await uncaught(page), []);
 });
 
-scene("a list over a slow network shows that it loads, asks once, and keeps what it has", { wire: true }, async (stage) => {
+consoleScene("a list over a slow network shows that it loads, asks once, and keeps what it has", { wire: true }, async (stage) => {
   const { page, partner } = await signedIn(stage, "characters");
   await page.says("No characters yet");
   for (const name of ["first", "second", "third"]) await createKey(stage.backend, partner, name);
@@ -123,7 +123,7 @@ scene("a list over a slow network shows that it loads, asks once, and keeps what
   assert.deepEqual(await uncaught(page), []);
 });
 
-scene("two operators who edit a quota change only what each of them changed", {}, async (stage) => {
+consoleScene("two operators who edit a quota change only what each of them changed", {}, async (stage) => {
   const { page, partner } = await signedIn(stage, "quotas");
   await page.says("No quotas yet");
   const body = { name: "shared", kinds: ["text"], limits: { tokens: 1000 } };

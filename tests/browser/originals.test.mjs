@@ -8,7 +8,7 @@ import { accessible } from "./stage/axe.mjs";
 import { PARTNER } from "./stage/backend.mjs";
 import { ConsolePage } from "./stage/console.mjs";
 import { repeatedSpeech, understoodInPart } from "./stage/speech.mjs";
-import { scene } from "./stage/stage.mjs";
+import { consoleScene, scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
 const form = (fields) => {
@@ -73,7 +73,7 @@ const drawn = (page) =>
     }),
   );
 
-scene("the pages of a PDF file are shown in the console as they come into sight", {}, async (stage) => {
+consoleScene("the pages of a PDF file are shown in the console as they come into sight", {}, async (stage) => {
   const { page, add } = await opened(stage);
   const lines = Array.from({ length: 40 }, (_, place) => `The hours of day ${place + 1}`);
   const { path } = await add(new File([pdf(lines)], "hours.pdf"));
@@ -113,7 +113,7 @@ scene("the pages of a PDF file are shown in the console as they come into sight"
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a text is edited in the console with a preview in which nothing runs", {}, async (stage) => {
+consoleScene("a text is edited in the console with a preview in which nothing runs", {}, async (stage) => {
   const { page, route, add } = await opened(stage);
   const { id, path } = await add(new File(["# Hours\n\nIt opens at ten.\n"], "hours.md"));
   await until("the text is final", async () => (await stage.backend.admin("GET", `/api/document/${route}/${id}`)).content.file_rewritten);
@@ -149,7 +149,7 @@ scene("a text is edited in the console with a preview in which nothing runs", {}
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("a text of millions of characters is edited in the console", {}, async (stage) => {
+consoleScene("a text of millions of characters is edited in the console", {}, async (stage) => {
   const { page, route, add } = await opened(stage);
   const long = Array.from({ length: 60_000 }, (_, place) => `Line ${place} of a long text that is edited.\n`).join("");
   const { id, path } = await add(new File([long], "long.md"));
@@ -193,7 +193,7 @@ scene("the words of a recording follow its sound in the console", { models: true
   assert.deepEqual(await page.violations(), []);
 });
 
-scene("originals and the editor of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("originals and the editor of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const { page, route, add } = await opened(stage);
   const fits = async (state) => {
     const [wanted, there] = await page.driver.executeScript("return [document.documentElement.scrollWidth, innerWidth]");
