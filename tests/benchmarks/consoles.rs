@@ -38,6 +38,8 @@ use crate::{
 const TARGET_PERCENT: f64 = 1.0;
 /// Consoles that sign in and connect at a time.
 const AT_ONCE: usize = 16;
+/// Consoles that sign in with one key, which may have 100 sessions.
+const OF_KEY: usize = 100;
 /// Changes that all consoles hear of.
 const CHANGES: usize = 10;
 /// How long the server is left alone before it is measured.
@@ -216,10 +218,17 @@ async fn open(
         .pool_max_idle_per_host(AT_ONCE)
         .build()?;
     let origin: Arc<str> = format!("http://{}", server.address()).into();
-    let opened = stream::iter(0..count).map(|_| {
+    let mut keys = Vec::new();
+    for _ in 0..count.div_ceil(OF_KEY) {
+        let key = server.post("/api/keys/bench", json!({"name": "console"}));
+        let key: Arc<str> = key.await?["api_key"].as_str().context("no key")?.into();
+        keys.push(key);
+    }
+    let opened = stream::iter(0..count).map(|number| {
+        let key = Arc::clone(&keys[number / OF_KEY]);
         let (client, origin, heard) = (client.clone(), origin.clone(), heard.clone());
         async move {
-            let response = connect(&client, &origin, server.key()).await?;
+            let response = connect(&client, &origin, &key).await?;
             anyhow::Ok(listen(response, heard))
         }
     });

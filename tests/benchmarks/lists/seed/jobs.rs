@@ -1,5 +1,7 @@
 //! A year of usage, and the jobs that have lists: transcripts, analyses, and evaluations of saved questions.
 
+use serde_json::json;
+
 use super::{BASE, MINUTE_MS, PARTNER, Seeded, Table, id_of, rows};
 
 /// Quotas of the partner.
@@ -60,6 +62,8 @@ pub(super) fn usage(seeded: &Seeded) -> Vec<String> {
 pub(super) fn jobs(seeded: &Seeded) -> Vec<String> {
     let Seeded { calls, now, .. } = seeded;
     let at = format!("{now} - ({calls} - 1 - i) * {MINUTE_MS}");
+    let output = json!({"profile": {"name": "Maria"}, "feedback": {"satisfied": true}});
+    let error = json!({"code": "model_failed", "message": "The model does not answer"});
     let text = "The harbour closes at nine in the evening, except on Sundays. ".repeat(40);
     vec![
         format!(
@@ -71,8 +75,8 @@ pub(super) fn jobs(seeded: &Seeded) -> Vec<String> {
         ),
         format!(
             "INSERT INTO dialog_analyses (id, partner, state, output, error, asked, created_at, ended_at) {} \
-             SELECT {}, '{PARTNER}', CASE i % 10 WHEN 3 THEN 'failed' ELSE 'completed' END, CASE i % 10 WHEN 3 THEN NULL ELSE '{{}}' END, \
-             CASE i % 10 WHEN 3 THEN 'The model does not answer' END, 1, {at}, {at} + {MINUTE_MS} FROM n",
+             SELECT {}, '{PARTNER}', CASE i % 10 WHEN 3 THEN 'failed' ELSE 'completed' END, CASE i % 10 WHEN 3 THEN NULL ELSE '{output}' END, \
+             CASE i % 10 WHEN 3 THEN '{error}' END, 1, {at}, {at} + {MINUTE_MS} FROM n",
             rows(*calls),
             id_of(Table::Analysis, "i"),
         ),
