@@ -178,7 +178,8 @@ pub(crate) async fn run(options: ConsolesOptions) -> anyhow::Result<Report> {
 /// Starts a server that takes so many streams and sign-ins of one client.
 async fn start(options: &ConsolesOptions) -> anyhow::Result<Server> {
     let many = "1000000";
-    let connections = (3 * options.consoles + 100).to_string();
+    // Half of the connections may be streams, and a partner holds no more of these than are free.
+    let connections = (5 * options.consoles + 100).to_string();
     let settings = [
         ("COLLOQUY_LIMITS_EVENT_STREAMS", connections.as_str()),
         ("COLLOQUY_LIMITS_EVENT_STREAMS_PER_PARTNER", &connections),
