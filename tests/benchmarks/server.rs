@@ -132,11 +132,6 @@ impl Server {
         self.process.base.trim_start_matches("http://")
     }
 
-    /// The partner's key.
-    pub(crate) fn key(&self) -> &str {
-        &self.key
-    }
-
     /// Gives the partner the character `guide`.
     pub(crate) async fn create_guide(&self) -> anyhow::Result<()> {
         let character =

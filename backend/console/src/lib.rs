@@ -20,7 +20,10 @@ use colloquy_base::cache::ShortCache;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
 
-use self::{presented::recognize, sessions::Session};
+use self::{
+    presented::recognize,
+    sessions::{Lasting, Session},
+};
 
 /// How long another node may miss the end of a session.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -39,6 +42,7 @@ pub struct Parts {
     accounts: Accounts,
     /// Sessions that were read a moment ago, by the hashes of their ids.
     sessions: ShortCache<String, Arc<Session>>,
+    lasting: Lasting,
 }
 
 impl Console {
@@ -48,6 +52,7 @@ impl Console {
         let clock = Arc::clone(&accounts.clock);
         Self(Arc::new(Parts {
             sessions: ShortCache::new(clock, MAX_AGE, REMEMBERED),
+            lasting: Lasting::default(),
             accounts,
         }))
     }

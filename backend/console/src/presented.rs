@@ -79,11 +79,16 @@ impl Presented {
     /// 403 if something other than the console made the request, 401 if the session has ended or never was, 429 if the address has tried too
     /// many, 503 if the database is unavailable.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, ApiError> {
+        self.find(self.id()?).await
+    }
+
+    /// Returns the id, if the console made the request.
+    fn id(&self) -> Result<&Token, ApiError> {
         if let Err(error) = &self.0.own {
             return Err(error.clone());
         }
         match self.ids() {
-            [id] => self.find(id).await,
+            [id] => Ok(id),
             _ => Err(ApiError::unauthorized()),
         }
     }
@@ -113,7 +118,8 @@ impl SessionLookup for Presented {
     }
 
     async fn key_again(&self) -> Result<KnownKey, ApiError> {
-        Ok(self.session().await?.key.clone())
+        let session = sessions::find_again(&self.0.console, self.id()?).await?;
+        Ok(session.key.clone())
     }
 }
 

@@ -1,6 +1,11 @@
 //! Sessions: begun with a key or a link, used by requests, ended by time, by their key or by whoever has them.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use colloquy_accounts::{
     KeyRefused, Principal,
@@ -10,7 +15,11 @@ use colloquy_http::ApiError;
 use colloquy_kernel::Base;
 use colloquy_store::StoreError;
 
-use crate::{Console, store, token::Token};
+use crate::{
+    Console,
+    store::{self, SessionRow},
+    token::Token,
+};
 
 /// How long a session lasts that nobody uses.
 const IDLE: Duration = Duration::from_secs(12 * 3_600);
@@ -26,6 +35,11 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 const MOST_OF_KEY: i64 = 100;
 /// How many links of a key there may be; another one takes the place of the one that expires first.
 const MOST_LINKS_OF_KEY: i64 = 100;
+
+/// How long ago a response that lasts may have asked for its session: it does so more than once in this time.
+const OF_LATE: Duration = Duration::from_secs(45);
+/// How many sessions are read with one statement.
+const READ_AT_ONCE: usize = 512;
 
 /// A session.
 #[derive(Debug, Clone)]
@@ -129,35 +143,115 @@ pub(crate) async fn find(
 }
 
 async fn read(console: &Console, sha256: String, from: IpAddr) -> Result<Arc<Session>, ApiError> {
-    let known = console.sessions.get_old(&sha256);
     // As often as keys may be guessed, the database is asked for sessions that are not there.
-    let attempt = match known {
+    let attempt = match console.sessions.get_old(&sha256) {
         Some(_) => None,
         None => Some(console.limits.hold_attempt(from).await?),
     };
+    let session = read_all(console, &[&sha256]).await?.pop();
+    if session.is_none()
+        && let Some(attempt) = attempt
+    {
+        attempt.keep();
+    }
+    session.ok_or_else(ApiError::unauthorized)
+}
+
+/// Reads sessions and remembers them. The next request with one that is not there is an attempt.
+async fn read_all(console: &Console, sha256s: &[&str]) -> Result<Vec<Arc<Session>>, StoreError> {
     let generation = console.sessions.generation();
-    let Some(row) = store::find_session(console.store.db(), &sha256).await? else {
-        // The next request with it is an attempt.
-        console.sessions.forget(|known, _| *known == sha256);
-        if let Some(attempt) = attempt {
-            attempt.keep();
+    let rows = store::find_sessions(console.store.db(), sha256s).await?;
+    let found: Vec<_> = rows
+        .into_iter()
+        .map(|row| session_of(console, row))
+        .collect();
+    for session in &found {
+        let sha256 = session.sha256.clone();
+        console
+            .sessions
+            .insert(generation, sha256, Arc::clone(session));
+    }
+    if found.len() < sha256s.len() {
+        let mut gone: HashSet<&str> = sha256s.iter().copied().collect();
+        for session in &found {
+            gone.remove(session.sha256.as_str());
         }
-        return Err(ApiError::unauthorized());
-    };
-    let session = Arc::new(Session {
-        sha256,
+        console
+            .sessions
+            .forget(|known, _| gone.contains(known.as_str()));
+    }
+    Ok(found)
+}
+
+fn session_of(console: &Console, row: SessionRow) -> Arc<Session> {
+    // That it was used just now may not be stored yet.
+    let known = console.sessions.get_old(&row.id_sha256);
+    let used = known.map_or(0, |known| known.last_used_at);
+    Arc::new(Session {
+        sha256: row.id_sha256,
         key: row.key.known(),
         created_at: row.created_at,
-        // That it was used just now may not be stored yet.
-        last_used_at: known.map_or(row.last_used_at, |known| {
-            row.last_used_at.max(known.last_used_at)
-        }),
-    });
-    let key = session.sha256.clone();
-    console
-        .sessions
-        .insert(generation, key, Arc::clone(&session));
-    Ok(session)
+        last_used_at: row.last_used_at.max(used),
+    })
+}
+
+/// Sessions of responses that last, which are read again together: a thousand open consoles would ask for one of them every few milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Lasting {
+    /// When each was asked for last, by the hashes of their ids.
+    asked: Mutex<HashMap<String, i64>>,
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Lasting {
+    /// Notes that a session is asked for.
+    fn note(&self, sha256: &str, now: i64) {
+        self.lock().insert(sha256.to_owned(), now);
+    }
+
+    /// Returns the sessions that were asked for of late, and forgets all others.
+    fn of_late(&self, now: i64) -> Vec<String> {
+        let mut asked = self.lock();
+        asked.retain(|_, at| now - *at <= millis(OF_LATE));
+        asked.keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the session of this id while a response to it lasts.
+///
+/// # Errors
+/// 401 if it has ended, 503 when the database is away.
+pub(crate) async fn find_again(console: &Console, id: &Token) -> Result<Arc<Session>, ApiError> {
+    let sha256 = id.sha256();
+    console.lasting.note(&sha256, console.clock.now_ms());
+    let session = match console.sessions.get(&sha256) {
+        Some(session) => session,
+        None => read_lasting(console, &sha256).await?,
+    };
+    match session.has_ended(console.clock.now_ms()) {
+        true => Err(ApiError::unauthorized()),
+        false => Ok(session),
+    }
+}
+
+async fn read_lasting(console: &Console, sha256: &str) -> Result<Arc<Session>, ApiError> {
+    let _turn = console.lasting.turn.lock().await;
+    // Somebody else may have read it meanwhile.
+    if let Some(session) = console.sessions.get(sha256) {
+        return Ok(session);
+    }
+    let lasting = console.lasting.of_late(console.clock.now_ms());
+    let lasting: Vec<&str> = lasting.iter().map(String::as_str).collect();
+    let mut own = None;
+    for some in lasting.chunks(READ_AT_ONCE) {
+        let mut found = read_all(console, some).await?.into_iter();
+        own = own.or_else(|| found.find(|session| session.sha256 == sha256));
+    }
+    own.ok_or_else(ApiError::unauthorized)
 }
 
 /// Notes that a session is used now, which is stored about once a minute, without making the request wait.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use colloquy_accounts::keys::{CONFIGURED_KEY_ID, KnownKey};
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, StoreError, placeholders, statement};
 
 /// The key of a session or a link.
 #[derive(Debug, sqlx::FromRow)]
@@ -24,6 +24,7 @@ impl KeyColumns {
 
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct SessionRow {
+    pub(crate) id_sha256: String,
     #[sqlx(flatten)]
     pub(crate) key: KeyColumns,
     pub(crate) created_at: i64,
@@ -70,12 +71,17 @@ pub(crate) async fn bound_sessions(
     db.execute(statement(sql, values)).await.map(|_| ())
 }
 
-pub(crate) async fn find_session(
+/// Returns those of the sessions that there are.
+pub(crate) async fn find_sessions(
     db: &impl Executor,
-    sha256: &str,
-) -> Result<Option<SessionRow>, StoreError> {
-    let sql = "SELECT key_id, key_mac, created_at, last_used_at FROM console_sessions WHERE id_sha256 = $1";
-    db.fetch_one(statement(sql, [sha256.into()])).await
+    sha256s: &[&str],
+) -> Result<Vec<SessionRow>, StoreError> {
+    let mut values = Vec::new();
+    let listed = placeholders(&mut values, sha256s.iter().copied());
+    let sql = format!(
+        "SELECT id_sha256, key_id, key_mac, created_at, last_used_at FROM console_sessions WHERE id_sha256 IN ({listed})"
+    );
+    db.fetch_all(statement(sql, values)).await
 }
 
 pub(crate) async fn note_use(db: &impl Executor, sha256: &str, now: i64) -> Result<(), StoreError> {
