@@ -127,7 +127,7 @@ consoleScene("the console says when it hears of no changes, and catches up", {},
   await page.says(made);
 });
 
-consoleScene("a call is followed in the console, ended there, and found with its transcript and its webhook", { webhook: true }, async (stage) => {
+consoleScene("a call is followed in the console, ended there, and found with its transcript and its webhook", { demo: true, webhook: true }, async (stage) => {
   await stage.page.call();
   await stage.page.type(HOSTILE);
   await stage.page.says("user", "the typed words", (text) => text === HOSTILE);

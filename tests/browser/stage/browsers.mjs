@@ -157,7 +157,7 @@ async function popUp(driver, { width, height }) {
   await driver.switchTo().window(second);
 }
 
-/** The browsers that tests share. A test gets a tab; starting a browser for each would take longer than most tests. */
+/** The browsers that tests share. A test gets a tab, or the window of a phone; starting a browser for each would take longer than most tests. */
 export class BrowserPool {
   #env;
   #open = new Map();
@@ -166,25 +166,28 @@ export class BrowserPool {
     this.#env = env;
   }
 
-  /** A new tab, in a browser of its own when there are options. */
+  /** A new tab, the window of a phone that another test had, or, where there are other options, a browser of its own. */
   async lend(name, options) {
-    if (options) return openBrowser(name, { env: this.#env, ...options });
-    let browser = this.#open.get(name);
+    const isPhone = options !== undefined && Object.keys(options).join() === "phone";
+    if (options && !isPhone) return openBrowser(name, { env: this.#env, ...options });
+    const kind = JSON.stringify([name, options?.phone]);
+    let browser = this.#open.get(kind);
     if (!browser) {
-      browser = await openBrowser(name, { env: this.#env });
+      browser = await openBrowser(name, { env: this.#env, ...options });
+      browser.kind = kind;
       browser.firstTab = await browser.driver.getWindowHandle();
-      this.#open.set(name, browser);
+      this.#open.set(kind, browser);
     }
-    await browser.driver.switchTo().newWindow("tab");
+    if (!isPhone) await browser.driver.switchTo().newWindow("tab");
     await browser.console();
     return browser;
   }
 
   /** Closes the test's tabs; a browser in which something failed, or that has no other tab, is closed as a whole. */
   async takeBack(browser, failed) {
-    const shared = browser === this.#open.get(browser.name);
+    const shared = browser === this.#open.get(browser.kind);
     if (!shared || failed || !(await this.#closeTabs(browser))) {
-      if (shared) this.#open.delete(browser.name);
+      if (shared) this.#open.delete(browser.kind);
       await browser.close().catch(() => {});
     }
   }
@@ -197,6 +200,7 @@ export class BrowserPool {
         await driver.close();
       }
       await driver.switchTo().window(firstTab);
+      await driver.get("about:blank");
       return true;
     } catch {
       return false;

@@ -41,6 +41,7 @@ const shared = {};
  *   machine tears what is said, and models give way to all else. Nothing else is played, but another such scene in the other browser.
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, in neither browser.
  * @param {boolean} [options.console] - Whether it is one of the console, see [consoleScene].
+ * @param {boolean} [options.demo] - Whether one of the console begins at the demo page, as all others do.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
  * @param {number} [options.patienceMs] - How long it may take where it does much more than others, on a machine of ordinary speed.
@@ -66,8 +67,8 @@ export function consoleScene(name, options, play) {
 }
 
 /**
- * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, those of the console, two at a time, and all
- * others, the browsers side by side; then the calm ones, and those that measure.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, those of the console, and all others, the
+ * browsers side by side; then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -87,12 +88,12 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const inEach = (kind, lanes) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind), lanes));
+  const inEach = (kind) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind)));
   const inTurn = (kind) => describe(kind, { concurrency: 1 }, inEach(kind));
   describe("side by side", { concurrency: 1 + 3 * BROWSERS.length }, () => {
     inTurn("busy");
     inEach("waits")();
-    inEach("console", 2)();
+    inEach("console")();
     inEach("light")();
   });
   describe("calm", { concurrency: BROWSERS.length }, inEach("calm"));
@@ -105,39 +106,28 @@ function scenesOf(kind) {
 }
 
 /**
- * Plays scenes in a browser, in their order, as many at a time as there are lanes, each of which has a sound card of its own. Sound, browsers
- * and this machine run in real time, so a scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
+ * Plays scenes in a browser, one after the other, with a sound card of their own. Sound, browsers and this machine run in real time, so a
+ * scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
  */
-function playIn(browser, played, lanes = 1) {
-  describe(browser, { concurrency: lanes }, () => {
-    const free = [];
-    before(async () => {
-      for (let lane = 0; lane < lanes; lane++) free.push(await open());
-    });
-    after(() => Promise.all(free.map(close)));
+function playIn(browser, played) {
+  describe(browser, { concurrency: 1 }, () => {
+    const own = {};
+    before(() => open(own));
+    after(() => close(own));
     for (const each of played) {
       test(each.name, async () => {
-        const lane = free.pop();
         try {
-          await playTwice(browser, lane, each);
-        } finally {
-          free.push(lane);
+          await perform(new Stage(browser, own), each);
+        } catch (error) {
+          if (!PLAYS_AGAIN) throw error;
+          const twice = `browser: played twice, since it failed once: ${each.name}, in ${browser}`;
+          console.log(`${twice}: ${error.message}`);
+          remark(twice);
+          await perform(new Stage(browser, own), each);
         }
       });
     }
   });
-}
-
-async function playTwice(browser, lane, each) {
-  try {
-    await perform(new Stage(browser, lane), each);
-  } catch (error) {
-    if (!PLAYS_AGAIN) throw error;
-    const twice = `browser: played twice, since it failed once: ${each.name}, in ${browser}`;
-    console.log(`${twice}: ${error.message}`);
-    remark(twice);
-    await perform(new Stage(browser, lane), each);
-  }
 }
 
 /** Says something at the end of the run of all checks, where this is one. */
@@ -147,14 +137,14 @@ function remark(line) {
 }
 
 /** Opens a sound card and browsers that use it. */
-async function open() {
-  const sound = await SoundCard.open();
-  return { sound, browsers: new BrowserPool(sound.env) };
+async function open(own) {
+  own.sound = await SoundCard.open();
+  own.browsers = new BrowserPool(own.sound.env);
 }
 
-async function close({ sound, browsers }) {
-  await browsers.close();
-  await sound.close();
+async function close(own) {
+  await own.browsers?.close();
+  await own.sound?.close();
 }
 
 async function perform(stage, { name, options, play }) {
@@ -196,6 +186,16 @@ export class Stage {
     this.ownBackend = Boolean(options.backend);
     this.wire = options.wire && (await Wire.to(this.backend.url));
     this.deliveries = [];
+    if (!options.console || options.demo) await this.#serveDemo(options, character, timeLimitSeconds);
+
+    const special = options.sound ? { env: this.sound.env } : options.browser;
+    this.browser = await this.#own.browsers.lend(this.#browserName, special);
+    this.page = new DemoPage(this.browser, `${this.origin}/`);
+    if (this.origin) await this.page.open();
+  }
+
+  /** Serves the demo page as a customer does. */
+  async #serveDemo(options, character, timeLimitSeconds) {
     const webhookUrl = options.webhook && (await this.#receiver());
 
     /** Gets the settings of the customer's server, and the stage. */
@@ -217,11 +217,6 @@ export class Stage {
     const server = customerServer(this.customer);
     this.origin = `http://localhost:${await this.#listen(server)}`;
     this.customer.publishableKey ??= await this.backend.publishableKey(this.origin);
-
-    const special = options.sound ? { env: this.sound.env } : options.browser;
-    this.browser = await this.#own.browsers.lend(this.#browserName, special);
-    this.page = new DemoPage(this.browser, `${this.origin}/`);
-    await this.page.open();
   }
 
   /** Says the recorded words into the microphone `A` or `B`. */
