@@ -73,7 +73,7 @@ pub struct Parts {
     pub console: Console,
     /// Streams of changes.
     pub events: Events,
-    /// Who changed what, and when.
+    /// The audit log.
     pub audit: Audit,
     /// The outside services.
     pub providers: Providers,

@@ -49,7 +49,7 @@ pub trait SessionLookup: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct SessionKey(pub Arc<dyn SessionLookup>);
 
-/// How somebody has shown who they are.
+/// The kind of credential that authenticated a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Credential {

@@ -14,7 +14,7 @@ use colloquy_config::EMBEDDED_MODEL;
 
 use crate::Calls;
 
-/// What the price is for.
+/// The seconds that the price is for: an hour.
 const PRICED_SECONDS: u64 = 3_600;
 
 /// Reserves a call as long as it may last.
@@ -40,7 +40,7 @@ pub(super) async fn reserve(
     calls.ledger.reserve(quota, bound, about).await
 }
 
-/// What a call came to whose media flowed for so long: each second that was begun.
+/// Returns the usage of a call by the time that its media flowed, in whole seconds rounded up, and its outcome.
 pub(super) fn used(calls: &Calls, call_time: Duration, completed: bool) -> (Amounts, Outcome) {
     let seconds = call_time.as_secs_f64().ceil() as u64;
     let outcome = match completed {
@@ -50,16 +50,16 @@ pub(super) fn used(calls: &Calls, call_time: Duration, completed: bool) -> (Amou
     (amounts(calls, seconds), outcome)
 }
 
-/// What a call cost, as far as anybody knows.
+/// The cost of a call, exact or a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
     /// The price of the time that media flowed.
     pub(super) usd: Usd,
-    /// True if the call cost more by an amount that nobody knows: no price of calls is set, and services outside of the server heard, thought or spoke.
+    /// True if the call cost more by an unknown amount: no price of calls is set, and services outside of the server understood, answered or spoke.
     pub(super) is_lower_bound: bool,
 }
 
-/// Returns what a call cost whose media flowed for so long.
+/// Returns the cost of a call by the time that its media flowed.
 pub(super) fn cost(calls: &Calls, call_time: Duration) -> Cost {
     let (amounts, _) = used(calls, call_time, true);
     let config = &calls.config;
@@ -72,13 +72,13 @@ pub(super) fn cost(calls: &Calls, call_time: Duration) -> Cost {
     }
 }
 
-/// The same, to settle its reservation.
+/// Returns the usage that settles the reservation of a call.
 pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> DetachedUsage {
     let (amounts, outcome) = used(calls, call_time, completed);
     DetachedUsage::Used(amounts, outcome)
 }
 
-/// So many seconds, and what they cost.
+/// Returns an amount of seconds and their price.
 fn amounts(calls: &Calls, seconds: u64) -> Amounts {
     let price = calls.config.calls.usd_per_hour;
     Amounts::default()

@@ -96,7 +96,7 @@ pub struct Outcome {
     pub server_time: Duration,
     /// What was said.
     pub transcript: Vec<TranscriptLine>,
-    /// What became known of the visitor: fields with their values.
+    /// Facts about the visitor: fields with their values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub visitor: Map<String, Value>,
 }

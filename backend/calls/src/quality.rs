@@ -64,7 +64,7 @@ struct Series {
     points: Vec<QualityPoint>,
     /// Those that the next point is made of.
     pending: Vec<QualityPoint>,
-    /// How often each two points have become one.
+    /// The number of times that pairs of points were merged.
     halvings: u32,
 }
 

@@ -98,7 +98,7 @@ impl CallRow {
         )
     }
 
-    /// What became known of its visitor.
+    /// Returns the facts that became known of the visitor.
     pub(super) fn visitor(&self) -> Result<Map<String, Value>, StoreError> {
         self.visitor.as_deref().map_or_else(
             || Ok(Map::new()),
@@ -106,13 +106,13 @@ impl CallRow {
         )
     }
 
-    /// When it ended, in milliseconds since 1970; `None` while it is not over. One that was presumed lost may run on.
+    /// Returns the time at which the call ended, in milliseconds since 1970; `None` while it is not over. A call that was presumed lost may run on.
     pub(super) fn ended_at(&self) -> Result<Option<i64>, StoreError> {
         let is_over = matches!(self.state()?, CallState::Completed | CallState::Error);
         Ok(self.ended_at.filter(|_| is_over))
     }
 
-    /// What it cost; `None` while it is not over, where that is not known, and for one that ended under an earlier version.
+    /// Returns the cost of the call; `None` while it is not over, if the cost is not known, and if the call ended under an earlier version.
     pub(super) fn cost(&self) -> Result<Option<Cost>, StoreError> {
         let cost = self.cost.filter(|_| self.ended_at.is_some());
         let cost = cost.map(|cost| Cost {
@@ -428,7 +428,7 @@ pub(super) struct End<'a> {
     pub(super) call_seconds: Option<i64>,
     pub(super) server_runtime_seconds: Option<i64>,
     pub(super) transcript: Option<String>,
-    /// What became known of the visitor, JSON.
+    /// Facts about the visitor, as a JSON object.
     pub(super) visitor: Option<String>,
     pub(super) now: i64,
 }

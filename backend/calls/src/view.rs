@@ -49,12 +49,12 @@ struct CallView {
     metadata: Option<Map<String, Value>>,
     created_at: String,
     updated_at: String,
-    /// When the page joined; RFC 3339, null until then.
+    /// The time at which the page joined, RFC 3339; null until then.
     joined_at: Option<String>,
-    /// When the call ended; RFC 3339, null until then.
+    /// The time at which the call ended, RFC 3339; null until then.
     ended_at: Option<String>,
-    /// The cost of the call; null until it ended, if it is not known how long media flowed, and if the call ended under an earlier version of the
-    /// server.
+    /// The cost of the call. Null until the call ended, if the time that media flowed is not known, and if the call ended under an earlier version of
+    /// the server.
     cost: Option<CallCostView>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct CallLinesEnvelope {
 /// What was said in a call until now.
 #[derive(Debug, Serialize, ToSchema)]
 struct CallLinesView {
-    /// Whether further lines may come: the call is not over.
+    /// True while the call is not over, so that further lines may come.
     is_open: bool,
     /// The lines, oldest first.
     lines: Vec<CallLineView>,
@@ -151,19 +151,19 @@ pub(crate) struct CallQualityEnvelope {
 /// The quality of the connection of a call until now.
 #[derive(Debug, Serialize, ToSchema)]
 struct CallQualityView {
-    /// Whether further points may come: the call is not over.
+    /// True while the call is not over, so that further points may come.
     is_open: bool,
-    /// At most 120 points, oldest first: one for each 10 seconds, and in calls of more than 20 minutes for longer times. Times without media have none.
+    /// The points, oldest first, 120 at most: one for each 10 seconds, or for longer parts in calls of more than 20 minutes. Parts without media have none.
     points: Vec<QualityPoint>,
 }
 
-/// What became known of the visitor of a call.
+/// The facts that became known of the visitor of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CallVisitorEnvelope {
     data: CallVisitorView,
 }
 
-/// What the visitor told of themselves.
+/// Facts that the visitor told about themselves.
 #[derive(Debug, Serialize, ToSchema)]
 struct CallVisitorView {
     /// The fields of the character's `profile_schema`, or of `calls.user_info`, that became known, with their values; empty until the call completed.
@@ -305,7 +305,7 @@ pub(super) fn quality(
     })
 }
 
-/// What became known of the visitor of a call.
+/// Returns the facts that became known of the visitor of a call.
 pub(super) fn visitor(row: &CallRow) -> Result<CallVisitorEnvelope, StoreError> {
     let facts = row.visitor()?;
     Ok(CallVisitorEnvelope {

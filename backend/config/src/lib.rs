@@ -130,7 +130,7 @@ pub struct Config {
     /// The TOML file that the settings were read from; `None` without one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
-    /// Where the settings come from.
+    /// The origins of the settings.
     #[serde(skip)]
     pub origins: Origins,
 }
@@ -157,7 +157,7 @@ fn is_secret(name: &str) -> bool {
     )
 }
 
-/// What the names of variables begin with.
+/// The prefix of environment variables.
 const PREFIX: &str = "COLLOQUY_";
 
 /// Returns the key of a variable, named without its prefix.

@@ -61,7 +61,7 @@ pub struct LimitsConfig {
     pub storage_bytes_per_partner: u64,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
-    /// How many days entries of the audit log are kept.
+    /// Days for which entries of the audit log are kept.
     pub audit_days: u32,
 }
 

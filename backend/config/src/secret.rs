@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 /// The fewest characters of a key that opens something here.
 const FEWEST_CHARS: usize = 16;
 
-/// What is shown in place of a secret.
+/// The text that is shown in place of a secret.
 pub(super) const HIDDEN: &str = "[redacted]";
 
 /// A secret text; `Debug` and serialization hide it.

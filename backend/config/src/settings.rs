@@ -112,7 +112,7 @@ impl Config {
     /// Returns all settings in alphabetical order, without secrets.
     ///
     /// # Errors
-    /// When a value cannot be written as JSON.
+    /// Fails if a value cannot be written as JSON.
     pub fn settings(&self) -> serde_json::Result<Vec<Setting>> {
         let values = table(serde_json::to_value(self)?);
         let defaults = table(serde_json::to_value(Self::default())?);
@@ -196,7 +196,7 @@ fn hidden(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };
-    // What cannot be read may hold anything, and so may a second address behind the first.
+    // An address that cannot be parsed may hold a secret anywhere, and so may a second address behind the first.
     let url = Url::parse(address).ok().filter(|_| !rest.contains("://"));
     let Some(mut url) = url.filter(Url::has_authority) else {
         return format!("{scheme}://hidden");

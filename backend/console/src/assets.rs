@@ -3,7 +3,7 @@
 //! `js/console` builds them. A server that was built without them runs as well, and says at `/console` how to build them. Each file is there as
 //! it is, and compressed beforehand. The names of all but the pages have a hash of their content, so that browsers ask for them once.
 //!
-//! There are two pages: the console, and the one that calls a character, which may run WebAssembly and hear the microphone.
+//! The two pages are the console, and the page that calls a character, which may run WebAssembly and use the microphone.
 
 use axum::{
     extract::{self, Path},
@@ -27,14 +27,14 @@ use rust_embed::{Embed, EmbeddedFile};
 #[allow_missing = true]
 struct Files;
 
-/// A page, and what it may do.
+/// A page with its policies.
 struct Page {
     file: &'static str,
-    /// Its Content-Security-Policy.
+    /// The Content-Security-Policy.
     policy: &'static str,
-    /// Its Permissions-Policy: what it may use of the machine.
+    /// The Permissions-Policy, which bounds its use of the machine.
     permissions: &'static str,
-    /// Shown where the server was built without it.
+    /// The page that is shown if the server was built without this one.
     missing: &'static str,
 }
 
@@ -61,12 +61,12 @@ const HASHED: &str = "assets/";
 /// How browsers ask for a compressed file, and what its name ends with: the smallest first.
 const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
-/// What the page may do: load its own files, ask its own server, and show pictures and recordings that it has read from there. One policy of Trusted Types
-/// makes addresses of scripts, of the page's own workers alone (`js/console/src/worker.ts`).
+/// The Content-Security-Policy of the console: the page loads its own files, requests its own server, and shows pictures and recordings that it has read
+/// from there. One policy of Trusted Types makes addresses of scripts, of the page's own workers alone (`js/console/src/worker.ts`).
 const POLICY: &str = "default-src 'none'; base-uri 'none'; connect-src 'self'; font-src 'self'; form-action 'none'; frame-ancestors 'none'; \
     img-src 'self' blob:; media-src 'self' blob:; require-trusted-types-for 'script'; script-src 'self'; style-src 'self'; \
     trusted-types colloquy-console; worker-src 'self'";
-/// What the page may use of the machine.
+/// The Permissions-Policy of the console: nothing of the machine.
 const PERMISSIONS: &str = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
 
 /// The page of a server that was built without the SDK.

@@ -27,9 +27,9 @@ where
 ///
 /// The name of an event is the kind of the resource; a key gets the kinds that its scopes allow: `base`, `folder`, `document`, `budget`, `question` and
 /// `evaluation` (scope `knowledge`), `call`, `call_lines` and `call_quality` (`calls`; the latter two, with the id of a call, tell that something was said in
-/// it and that its quality was measured), `delivery` (`webhooks`), `transcript` (`transcripts`), `analysis` (`analyses`), `completion` (`messaging`), `character` (`characters`), `key` (`keys`) and `voice`
-/// (`voices`). An event says that the resource changed, not how: read the resource again. After `base`, read
-/// its folders and documents again, too; after `document` and `folder`, the counts and the budget of their base may have changed. When a key was last
+/// it and that its quality was measured), `delivery` (`webhooks`), `transcript` (`transcripts`), `analysis` (`analyses`), `completion` (`messaging`),
+/// `character` (`characters`), `key` (`keys`) and `voice` (`voices`). An event says that the resource changed, not how: read the resource again. After `base`,
+/// read its folders and documents again, too; after `document` and `folder`, the counts and the budget of their base may have changed. When a key was last
 /// used is not told. Changes come within about half a second, from all nodes; several changes of one resource may come as one, and a change may come
 /// twice.
 ///

@@ -438,7 +438,7 @@ struct DraftReply {
     usage: Option<TokenUsage>,
     input_bytes: u64,
     output_bytes: u64,
-    /// What is reserved until usage is noted.
+    /// The reservation, until the usage is settled.
     reservation: Option<Reservation>,
     /// The memory that the model's answer takes.
     _memory: Option<Share>,

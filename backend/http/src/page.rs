@@ -27,14 +27,14 @@ use super::{
 /// The most entries of a page, and what it has when nobody says how many.
 const MOST: u64 = 100;
 
-/// Which page of a list.
+/// The page of a list that a request names.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// How many entries, 1 to 100; 100 without it.
+    /// The most entries of the page, 1 to 100; 100 by default.
     limit: Option<u64>,
-    /// Where the page begins: the `cursor` of the `Link` header with `rel="next"` that came with the page before. The header
-    /// is missing on the last page.
+    /// The `cursor` of the `Link` header with `rel="next"` of the previous page; left out for the first page. The last page has
+    /// no such header.
     cursor: Option<String>,
 }
 

@@ -17,17 +17,17 @@ pub enum WaitingKind {
     VectorstoreFiles,
 }
 
-/// What work waits for.
+/// The reason for which work waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
     /// Room in the budget of the knowledge base.
     Budget,
-    /// The next attempt, since the receiver failed.
+    /// The next attempt, after the receiver failed.
     Receiver,
-    /// The service, which cannot be reached, refuses the key, or has had enough.
+    /// A service that cannot be reached, rejects the key, or limits the rate.
     Service,
-    /// Somebody who sends it again: all attempts within the last day failed.
+    /// An operator who sends the delivery again: the last attempt failed within the last day.
     Failed,
 }
 
@@ -40,14 +40,14 @@ pub struct WaitingWork {
     pub partner: Option<String>,
     /// The name of the knowledge base.
     pub base: Option<String>,
-    /// How much of it waits.
+    /// The number of documents, channels, deliveries or files that wait.
     pub count: u64,
-    /// What it waits for.
+    /// The reason for which the work waits.
     pub reason: WaitReason,
     /// The reason of the oldest one in words, where it is stored.
     pub detail: Option<String>,
-    /// Since when the oldest one waits.
+    /// The time since which the oldest one waits.
     pub since: Option<i64>,
-    /// When it goes on by itself.
+    /// The time of the next attempt.
     pub next_at: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! When a service answered and failed last, as the requests of this process found out. Nobody is asked for it.
+//! The last answer and the last failure of a service, noted from the requests of this process. No request is sent to find out.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -14,9 +14,9 @@ pub struct Contact(Mutex<LastContact>);
 /// The last answer and the last failure of a service; both `None` before it was asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LastContact {
-    /// When it answered last, if only to refuse a request.
+    /// The time of the last answer; a refusal is an answer.
     pub answered: Option<Instant>,
-    /// When a request failed last, and how.
+    /// The time and kind of the last failure.
     pub failed: Option<(Instant, ProviderErrorKind)>,
 }
 

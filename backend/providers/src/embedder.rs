@@ -25,7 +25,7 @@ pub trait Embedder: Send + Sync + 'static {
     /// The most texts of a request.
     fn max_texts(&self) -> usize;
 
-    /// When it answered and failed last; `None` where nobody notes that.
+    /// Returns the last answer and the last failure; `None` if they are not noted.
     fn last_contact(&self) -> Option<LastContact> {
         None
     }

@@ -93,7 +93,7 @@ pub trait Transcriber: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// When it answered and failed last; `None` where nobody notes that.
+    /// Returns the last answer and the last failure; `None` if they are not noted.
     fn last_contact(&self) -> Option<LastContact> {
         None
     }
@@ -147,7 +147,7 @@ pub trait Synthesizer: Send + Sync + 'static {
         text
     }
 
-    /// When it answered and failed last; `None` where nobody notes that.
+    /// Returns the last answer and the last failure; `None` if they are not noted.
     fn last_contact(&self) -> Option<LastContact> {
         None
     }

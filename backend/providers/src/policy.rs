@@ -102,9 +102,9 @@ pub struct Health {
 /// The rests of a model at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rests {
-    /// How long it still rests for everybody; `None` while it may be asked.
+    /// The time for which the model still rests for all partners; `None` if it does not.
     pub all: Option<Duration>,
-    /// For how many partners it rests because of their own requests.
+    /// The number of partners for which the model rests because of their own requests.
     pub partners: usize,
 }
 

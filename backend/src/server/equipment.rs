@@ -1,5 +1,5 @@
-//! What this machine has and lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
-//! programs starts all the same, and kept for administrators. So does one that root runs.
+//! The programs and models that this machine has and lacks for calls and documents, and the commands that get them. They are logged at the start, since
+//! a server starts without them, and as root, too; and they are kept for administrators.
 
 use std::{path::Path, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
     sandbox::child::bounds_processes,
 };
 
-/// How long a program may take to show that it is there.
+/// The time that a program may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How important it is that something is there or missing.
+/// The importance of a program or model that is present or missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EquipmentState {
@@ -37,7 +37,7 @@ pub(super) enum EquipmentState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Equipment {
     state: EquipmentState,
-    /// What is there or missing, with the command that gets it.
+    /// A sentence that says what is present or missing, with the command that installs it.
     text: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn report(app: App) {
             EquipmentState::Present | EquipmentState::Advice => tracing::info!("{text}"),
         }
     }
-    // Nobody else looks.
+    // Only this task sets it.
     let _ = app.equipment.set(found);
 }
 

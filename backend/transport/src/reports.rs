@@ -1,4 +1,4 @@
-//! What the client reports of the character's voice, in RTCP (RFC 3550, 6.4).
+//! The client's reports of the character's voice, in RTCP (RFC 3550, 6.4).
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use rtc::{
     shared::{error::Error, time::SystemInstant},
 };
 
-/// What the client last reported of the character's voice. All of it is the client's word.
+/// The client's last report of the character's voice. No value of it is verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reception {
     /// The time that a packet takes there and back; `None` until it was measured.
@@ -49,7 +49,7 @@ pub(crate) fn report_of(packets: &[Box<dyn rtcp::Packet>], ssrc: u32) -> Option<
     reports.flatten().find(|report| report.ssrc == ssrc)
 }
 
-/// How far below zero a round trip may be, in units of 1/65536 s: the clocks of both sides are rounded.
+/// The most that a round trip may be below zero, in units of 1/65536 s: the clocks of both sides are rounded.
 const ROUNDING: i32 = 656;
 
 /// A round trip that takes longer was not measured, but made up.

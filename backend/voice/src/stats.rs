@@ -19,6 +19,6 @@ pub struct Stats {
     pub frames_sent: u64,
     /// How long a missing packet is waited for now, in milliseconds.
     pub jitter_delay_ms: u32,
-    /// How much later than the fastest of the packets of the last two seconds 95 % of them came at most, in milliseconds; `None` until enough came.
+    /// The jitter of the last two seconds: the 95th percentile of delays relative to the fastest packet, in milliseconds; `None` until enough packets came.
     pub jitter_ms: Option<u32>,
 }

@@ -75,7 +75,7 @@ pub async fn send(
 /// How long deliveries that ended are kept.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How long deliveries that failed are shown to operators.
+/// The time for which operators see deliveries that failed.
 const SHOW_FAILED: Duration = Duration::from_secs(24 * 3600);
 
 /// How often old deliveries are removed.

@@ -3,7 +3,7 @@
 use colloquy_kernel::{WaitReason, WaitingKind, WaitingWork, jobs::MOST_COUNTED};
 use colloquy_store::{Executor, StoreError, statement};
 
-/// How many partners are listed, those with the most deliveries.
+/// The most partners that are listed: those with the most deliveries.
 const MOST_PARTNERS: i64 = 50;
 
 #[derive(sqlx::FromRow)]

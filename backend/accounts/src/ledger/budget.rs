@@ -37,7 +37,7 @@ pub async fn open(
     store::set_limits(transaction, id, limits).await
 }
 
-/// What the id of the budget of drafts begins with, before the id of the partner. Ids of other budgets and of quotas have no colon.
+/// The prefix of the id of the budget of drafts; the id of the partner follows. Ids of other budgets and of quotas have no colon.
 pub(super) const DRAFTS: &str = "drafts:";
 /// The name of that budget in reports of usage.
 const DRAFTS_NAME: &str = "Replies of drafts";

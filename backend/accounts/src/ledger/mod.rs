@@ -143,7 +143,7 @@ impl Ledger {
     /// Reserves a bound of a [`budget`], as [`Self::reserve`] does of a quota.
     ///
     /// # Errors
-    /// As for [`Self::reserve`].
+    /// Those of [`Self::reserve`].
     pub async fn reserve_of_budget(
         &self,
         budget: &str,

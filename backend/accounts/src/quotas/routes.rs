@@ -52,7 +52,7 @@ pub(crate) enum QuotaSort {
     Limit,
 }
 
-/// How to sort quotas.
+/// The order of a list of quotas that a request asks for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct QuotaQuery {

@@ -211,7 +211,7 @@ pub(super) async fn list_by_limit(
     now_ms: i64,
     keyset: &Keyset,
 ) -> Result<Vec<(QuotaState, i64)>, StoreError> {
-    // What was used in an earlier period is forgotten, also before the next request writes that.
+    // Usage of an earlier period counts as 0, also before the next request resets the row.
     let used = "(CASE WHEN q.period_start < CASE q.period WHEN 'day' THEN $2 WHEN 'month' THEN $3 ELSE 0 END THEN 0 ELSE a.used + a.reserved END)";
     let mut sql = format!(
         "WITH x AS MATERIALIZED (SELECT q.id AS ranked, CASE WHEN q.revoked_at IS NOT NULL THEN -1 ELSE COALESCE((SELECT MAX({}) \

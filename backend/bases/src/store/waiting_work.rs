@@ -6,7 +6,7 @@ use colloquy_store::{Executor, StoreError, statement};
 use super::{IS_BLOCKED, to_do};
 use crate::budget::BLOCKED;
 
-/// How many knowledge bases are listed of each kind, those of which the most waits.
+/// The most knowledge bases that are listed of each kind.
 const MOST_BASES: i64 = 50;
 
 #[derive(sqlx::FromRow)]

@@ -51,8 +51,8 @@ pub(crate) struct LostCall {
 }
 
 impl LostCall {
-    /// How long media flowed as far as anybody knows: until its node was heard last, both on the database's clock. `None`
-    /// when nobody knows.
+    /// Returns the time that media flowed until the node's last heartbeat, both on the database's clock; `None` if the node
+    /// is unknown.
     pub(crate) fn call_time(&self) -> Option<Duration> {
         let Some(ongoing_at) = self.ongoing_at else {
             return Some(Duration::ZERO);

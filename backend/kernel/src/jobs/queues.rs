@@ -5,9 +5,9 @@ use colloquy_store::{Executor, StoreError, Value, statement};
 
 /// The highest count: one more is counted, which says that there are more.
 pub const MOST_COUNTED: u64 = 10_000;
-/// How many jobs of a kind that wait, the earliest ones, are looked at for why they failed before.
+/// The most waiting jobs of a kind, earliest first, whose earlier failures are read.
 const MOST_EXAMINED: i64 = 1_000;
-/// How many reasons are told of a kind.
+/// The most failures that are listed for a kind.
 const MOST_REASONS: i64 = 3;
 /// The most characters of a reason.
 const REASON_CHARS: usize = 500;
@@ -21,15 +21,15 @@ pub struct Queue {
     pub due: u64,
     /// Jobs that wait for a later time.
     pub later: u64,
-    /// When the job that is due the longest was to run.
+    /// The time at which the oldest job that is due became due.
     pub oldest_due_at: Option<i64>,
-    /// When the next job becomes due.
+    /// The time at which the next job becomes due.
     pub next_at: Option<i64>,
     /// Running jobs by node.
     pub running: Vec<RunningJobs>,
     /// Jobs that were given up, as far as they are kept.
     pub failed: u64,
-    /// Why jobs that wait failed before, the most frequent reasons first.
+    /// Earlier failures of waiting jobs, the most frequent first.
     pub failures: Vec<QueueFailure>,
 }
 
@@ -38,7 +38,7 @@ pub struct Queue {
 pub struct RunningJobs {
     /// The id of the node.
     pub node: String,
-    /// How many there are.
+    /// The number of jobs.
     pub jobs: u64,
 }
 
@@ -149,7 +149,7 @@ async fn waiting(
     db.fetch_all(statement(sql, values)).await
 }
 
-/// There are only as many as the workers of all nodes run.
+/// Returns the running jobs by kind and node: no more than the workers of all nodes run.
 async fn running(db: &impl Executor) -> Result<Vec<RunningRow>, StoreError> {
     let sql = "SELECT kind, COALESCE(node_id, '') AS node, COUNT(*) AS jobs FROM work WHERE state = 'running' \
                GROUP BY kind, node_id ORDER BY kind, node_id";

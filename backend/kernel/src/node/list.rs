@@ -8,7 +8,7 @@ use crate::Kernel;
 /// The most nodes that are listed. Rows of processes that are gone stay for a week, and a process that crashes at its start leaves one each time.
 const MOST_NODES: usize = 200;
 
-/// What is known of the state of a node.
+/// The state of a node as others see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeState {
     /// The node was heard of lately.
@@ -30,17 +30,17 @@ pub struct KnownNode {
     pub id: String,
     /// Stays with the data folder.
     pub name: String,
-    /// Its address of its own, past a load balancer, if the settings name one.
+    /// The address of this node alone, past a load balancer; `None` unless its settings name one.
     pub url: Option<String>,
-    /// Its version; `None` for one that told none.
+    /// The version of the server; `None` for a version that stored none.
     pub version: Option<String>,
-    /// What is known of its state.
+    /// The state at the time of the list.
     pub state: NodeState,
-    /// When the process joined.
+    /// The time at which the process started.
     pub started_at: i64,
-    /// Its last heartbeat.
+    /// The time of the last heartbeat.
     pub heartbeat_at: i64,
-    /// Calls that held a place at its last heartbeat.
+    /// Calls that held a place at the last heartbeat.
     pub calls: Option<u64>,
     /// The most calls at once.
     pub max_calls: Option<u64>,

@@ -45,8 +45,11 @@ pub const LOST_AFTER: Duration = Duration::from_secs(30);
 /// How often a process that starts looks whether its node runs elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The revision of the sources, if the variable `GIT_REVISION` named it to the build.
-pub const REVISION: Option<&str> = option_env!("GIT_REVISION");
+/// The Git revision of the sources: `GIT_REVISION` in the environment of the build, unless that is empty.
+pub const REVISION: Option<&str> = match option_env!("GIT_REVISION") {
+    Some(revision) if !revision.is_empty() => Some(revision),
+    _ => None,
+};
 
 /// Returns the version of this server, with the revision of its sources behind a `+` if the build knew it.
 fn version() -> String {

@@ -20,7 +20,7 @@ pub(super) struct Card<'a> {
     pub(super) version: &'a str,
 }
 
-/// What a node says of itself with each heartbeat.
+/// The state that a node stores with each heartbeat.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Told {
     pub(super) stopping: bool,

@@ -8,10 +8,10 @@ use colloquy_voice::Stats;
 
 use super::{MediaPath, Session, words::millis};
 
-/// How often round trip and jitter are looked at: as long as the engine remembers jitter.
+/// The interval at which round trip and jitter are sampled: as long as the engine remembers jitter.
 const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
-/// What is counted of the media of a call.
+/// The counters of the media of a call.
 #[derive(Debug, Clone, Copy)]
 struct MediaCounts {
     /// False while media is away.
@@ -57,7 +57,7 @@ impl QualityMeter {
         self.part_ends_at = Some(now + POINT_EVERY);
     }
 
-    /// When a sample is due.
+    /// Returns the time at which the next sample is due.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.next_at
     }

@@ -1,4 +1,4 @@
-//! What administrators see of an installation: its nodes, its queues and what waits, the models and the settings of the node that answers.
+//! The installation as administrators see it: nodes, queues, waiting work, and the models and settings of the node that answers.
 //!
 //! Each answer names the node that gives it, and the time. Nothing here asks a service: what is told of models is what requests found out.
 
@@ -33,12 +33,12 @@ pub(super) fn routes() -> DescribedRouter<App> {
         .routes(routes!(settings::list_system_settings))
 }
 
-/// The node that answers.
+/// The node that answers the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AnsweringNode {
-    /// New for every process.
+    /// The id of its process; each start makes a new one.
     id: String,
-    /// Stays with the data folder.
+    /// The name of the node, which its data folder keeps over restarts.
     name: String,
 }
 
@@ -63,16 +63,16 @@ pub(super) enum DatabaseKind {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemView {
     answered_by: AnsweringNode,
-    /// RFC 3339, by the clock of the node.
+    /// The time of the answer by the clock of the node, RFC 3339.
     at: String,
     /// The version of the server.
     version: &'static str,
-    /// The revision of the sources; null if the build did not know it.
+    /// The Git revision of the sources; null if `GIT_REVISION` was not set for the build.
     revision: Option<&'static str>,
     database: DatabaseKind,
     /// The number of the newest migration of the database.
     schema_version: i64,
-    /// How long the server has run, in seconds.
+    /// Seconds since the start of the server.
     uptime_seconds: u64,
 }
 

@@ -26,11 +26,11 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemModels {
     answered_by: AnsweringNode,
-    /// RFC 3339, by the clock of the node, as all times here.
+    /// The time of the answer by the clock of the node, as all times here, RFC 3339.
     at: String,
     models: Vec<SystemModel>,
-    /// The programs and models that the node found, and those that it lacks, with the commands that get them; null until it has looked after its
-    /// start.
+    /// The programs and models that the node found, and those that it lacks, with the commands that install them; null until it has searched for them
+    /// after its start.
     equipment: Option<Vec<Equipment>>,
     memory: Memory,
 }
@@ -57,21 +57,21 @@ pub(super) enum ModelPurpose {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemModel {
     purpose: ModelPurpose,
-    /// The public name.
+    /// The public name of the model or service.
     name: String,
-    /// What asks it besides the interface of its purpose: `calls`, `rewriting`, `analyses`.
+    /// The parts of the server that use the model, beside requests that name it: `calls`, `rewriting`, `analyses`; empty if none does.
     used_for: Vec<&'static str>,
     /// `service` for a server elsewhere, `embedded` for a part of this server, `program` for a program of the system.
     provider: &'static str,
-    /// The API of a model of text generation elsewhere: `chat` or `responses`.
+    /// The API of a service of text generation: `chat` or `responses`; null for all others.
     api: Option<&'static str>,
-    /// The host of a service, with its port unless that is the usual one.
+    /// The host of a service, with its port unless that is the default of the scheme; null for `embedded` and `program`.
     host: Option<String>,
-    /// The prices that the settings name; none if they are not known.
+    /// The prices of the settings; empty if they name none.
     prices: Vec<ModelPrice>,
-    /// The weights of a neural model that is loaded, in bytes.
+    /// The size of the loaded weights of an embedded neural model, in bytes; null for all others.
     memory_bytes: Option<u64>,
-    /// What the requests of this node found out; null where that is not noted.
+    /// The last answer and failure in requests of this node; null if they are not noted.
     reach: Option<ModelReach>,
 }
 
@@ -87,28 +87,29 @@ pub(super) enum PriceUnit {
     Hour,
 }
 
-/// A price.
+/// A price for one unit, in US dollars.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ModelPrice {
     unit: PriceUnit,
     usd: Usd,
 }
 
-/// What the requests of this node found out of a model. Nobody asks it for this.
+/// The reachability of a model, as the requests of this node found it. The model is not probed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ModelReach {
-    /// `unused` before the first request; `answering`; `failing` if the last request got no answer; `resting` while it is not asked after failures in
-    /// a row.
+    /// `unused` before the first request; `answering`; `failing` if the last request got no answer; `resting` while no requests are sent to it, after
+    /// failures in a row.
     state: &'static str,
-    /// How long it still rests, in milliseconds.
+    /// Milliseconds until the model gets requests again; null unless it is `resting`.
     resting_ms: Option<u64>,
-    /// For how many partners it rests because of their own requests.
+    /// The number of partners for which the model rests because of their own requests.
     resting_partners: usize,
-    /// When it answered last, if only to refuse a request. RFC 3339.
+    /// The time of the last answer, RFC 3339; a refusal is an answer. Null before the first one.
     answered_at: Option<String>,
-    /// When a request failed last. RFC 3339.
+    /// The time of the last failure, RFC 3339; null before the first one.
     failed_at: Option<String>,
-    /// The kind of the last failure: `connect`, `timeout`, `rate_limited`, `rejected`, `misconfigured`, `failed`, `malformed`, `empty`, `cut`.
+    /// The kind of the last failure: `connect`, `timeout`, `rate_limited`, `rejected`, `misconfigured`, `failed`, `malformed`, `empty` or `cut`; null before
+    /// the first one.
     failure: Option<&'static str>,
 }
 

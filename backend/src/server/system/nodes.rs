@@ -19,11 +19,11 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemNodes {
     answered_by: AnsweringNode,
-    /// The database's time, by which the age of heartbeats is told. RFC 3339.
+    /// The time of the answer by the clock of the database, as all times here, RFC 3339.
     at: String,
-    /// The nodes that were heard of within a week, 200 at most, those that were heard of last first.
+    /// The nodes with a heartbeat within the last week, newest heartbeat first and replaced nodes last; 200 at most.
     nodes: Vec<SystemNode>,
-    /// True if there are more.
+    /// True if the installation has more nodes than are listed.
     has_more: bool,
     /// The versions of the nodes that run; several while the installation is upgraded.
     versions: BTreeSet<String>,
@@ -32,28 +32,28 @@ pub(super) struct SystemNodes {
 /// A node: a process of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemNode {
-    /// New for every process.
+    /// The id of the process; each start makes a new one.
     id: String,
-    /// Stays with the data folder.
+    /// The name of the node, which its data folder keeps over restarts.
     name: String,
     /// True for the node that answers.
     is_answering: bool,
-    /// `running`; `stopping` after it was told to stop, `stopped` once it is silent since then; `lost` if it is silent for 30 seconds without
-    /// having been told to stop; `replaced` if another process has taken over its data folder.
+    /// `running`; `stopping` after the process was told to stop; `stopped` and `lost` after 30 seconds without a heartbeat, if it was told to stop and if
+    /// not; `replaced` if another process has taken over its data folder.
     state: &'static str,
-    /// The version, with the revision behind a `+` if the build knew it; null for a version that did not tell it.
+    /// The version of the server, followed by `+` and the Git revision if the build had one; null for a version that did not store it.
     version: Option<String>,
-    /// `http.node_url`: its own address, past a load balancer.
+    /// The address of this node alone, past a load balancer (`http.node_url`); null if that is not set.
     url: Option<String>,
-    /// When the process joined. RFC 3339.
+    /// The time at which the process started, RFC 3339.
     started_at: String,
-    /// Its last heartbeat; there is one every 5 seconds. RFC 3339.
+    /// The time of the last heartbeat, RFC 3339; running nodes send one every 5 seconds.
     heartbeat_at: String,
     /// The age of the last heartbeat, in milliseconds.
     heartbeat_age_ms: u64,
-    /// Calls that hold a place on the node, at its last heartbeat; null if unknown, and for a node that does not run.
+    /// Calls that held a place on the node at its last heartbeat; null if unknown, and if the node is neither `running` nor `stopping`.
     calls: Option<u64>,
-    /// The most calls at once; null if unknown.
+    /// The most calls that the node takes at once; null if unknown.
     max_calls: Option<u64>,
 }
 

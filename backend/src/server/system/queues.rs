@@ -30,14 +30,13 @@ static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemQueues {
     answered_by: AnsweringNode,
-    /// RFC 3339, by the clock of the node, as all times here.
+    /// The time of the answer by the clock of the node, RFC 3339.
     at: String,
-    /// The highest count: 10,000. A count that is higher stands for more.
+    /// The highest exact count: 10,000. `most_counted` + 1 stands for any higher number.
     most_counted: u64,
     /// A queue for each kind of job, in alphabetical order.
     queues: Vec<SystemQueue>,
-    /// Work of partners that waits for something else than a worker, of each kind and reason for at most 50 partners or knowledge bases, those of
-    /// which the most waits.
+    /// Work of partners that waits for something other than a worker: for each kind and reason, of at most 50 partners or knowledge bases.
     waiting: Vec<WaitingWorkView>,
 }
 
@@ -46,19 +45,19 @@ pub(super) struct SystemQueues {
 pub(super) struct SystemQueue {
     /// The kind, such as `bases.embed`.
     kind: String,
-    /// Jobs that are due and wait for a worker; `most_counted` + 1 for more than `most_counted`, as in the next two.
+    /// Jobs that are due and wait for a worker; at most `most_counted` + 1.
     due: u64,
-    /// Jobs that wait for a later time, such as another attempt.
+    /// Jobs that wait for a later time, such as another attempt; at most `most_counted` + 1.
     later: u64,
-    /// Jobs that were given up within the time for which they are kept.
+    /// Jobs that were given up, as long as they are kept; at most `most_counted` + 1.
     failed: u64,
-    /// For how long the oldest job that is due has waited, in milliseconds; null if none is.
+    /// The time that the oldest due job has waited, in milliseconds; null if no job is due.
     oldest_due_age_ms: Option<u64>,
-    /// When the next job becomes due. RFC 3339; null if none waits for a later time.
+    /// The time at which the next job becomes due, RFC 3339; null if no job waits for a later time.
     next_at: Option<String>,
     /// Running jobs by node.
     running: Vec<RunningJobsView>,
-    /// Why jobs that wait failed before, three reasons at most, of the 1,000 jobs that are due first.
+    /// The most frequent earlier failures of waiting jobs, three at most, among the 1,000 jobs that are due first.
     failures: Vec<QueueFailureView>,
 }
 
@@ -74,32 +73,33 @@ pub(super) struct RunningJobsView {
 /// Jobs that failed and wait for another attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct QueueFailureView {
-    /// The failure in words.
+    /// The message of the failure, cut after 500 characters.
     reason: String,
-    /// The number of jobs that failed like this.
+    /// The number of jobs with this failure.
     jobs: u64,
-    /// The most attempts of any of them.
+    /// The highest number of attempts of these jobs.
     attempts: u64,
 }
 
-/// Work of a partner that waits for something else than a worker.
+/// Work of a partner that waits for something other than a worker.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WaitingWorkView {
     kind: WaitingKind,
-    /// `budget`: room in the budget of the knowledge base. `receiver`: the next attempt, since the receiver failed. `service`: the service, which
-    /// cannot be reached, refuses the key, or has had enough. `failed`: somebody who sends it again, since all attempts within the last day failed.
+    /// `budget`: the knowledge base has too little of its budget left. `receiver`: the receiver failed, and another attempt follows. `service`: the
+    /// service cannot be reached, rejects the key, or limits the rate. `failed`: the last attempt failed within the last day, and an operator has to send
+    /// the delivery again.
     reason: WaitReason,
-    /// The partner; null for what one that is gone has left.
+    /// The id of the partner; null if the partner was deleted.
     partner: Option<String>,
-    /// The name of the knowledge base.
+    /// The name of the knowledge base; null for `webhooks`, and if the base was deleted.
     base: Option<String>,
-    /// How many documents, channels, deliveries or files wait.
+    /// The number of documents, channels, deliveries or files that wait; at most `most_counted` + 1.
     count: u64,
-    /// The reason of the oldest one in words, if it is stored.
+    /// The message that is stored with the oldest one; null if none is.
     detail: Option<String>,
-    /// Since when the oldest one waits. RFC 3339; null if unknown.
+    /// The time since which the oldest one waits, RFC 3339; null if unknown.
     since: Option<String>,
-    /// When it goes on by itself. RFC 3339; null if that depends on something else.
+    /// The time of the next attempt, RFC 3339; null if none is planned.
     next_at: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SystemSettings {
     answered_by: AnsweringNode,
-    /// RFC 3339, by the clock of the node.
+    /// The time of the answer by the clock of the node, RFC 3339.
     at: String,
     /// The settings file; null if there is none.
     file: Option<String>,
@@ -31,16 +31,15 @@ pub(super) struct SystemSettings {
 pub(crate) struct SystemSetting {
     /// The key as a TOML file names it, such as `http.listen`.
     pub(crate) key: String,
-    /// The effective value; null if unset, and for a secret. Addresses are without the name and the password of a user, the values of their queries,
-    /// and their fragments.
+    /// The effective value; null if unset, and for a secret. Addresses are shown without user names, passwords, values of the query, and fragments.
     pub(crate) value: Value,
-    /// The value without a setting; null if none.
+    /// The default value; null if the key has none.
     pub(crate) default: Value,
-    /// True for a secret, whose value is not told.
+    /// True for a secret, whose value is not shown.
     pub(crate) is_secret: bool,
     /// True if there is a value.
     pub(crate) is_set: bool,
-    /// True if the value is another one than the default.
+    /// True if the value differs from the default.
     pub(crate) is_changed: bool,
     /// Source of the value: `default`, `file`, `environment`, or `server` for one that the server chose at its start, such as the public URL.
     pub(crate) origin: &'static str,
