@@ -28,12 +28,17 @@ export function useRecent<T>(resource: Resource<T>): Resource<T> {
   return resource;
 }
 
-/** The time of the data, the node that answered, and the button to read again. */
-export function AsOf({ at, node, of }: { at: string; node: string; of: Pick<Resource<unknown>, "isLoading" | "reload"> }) {
+/** The time of the data, the node that answered if that matters, and the button to read again. */
+export function AsOf({ at, node, of }: { at: string; node?: string; of: Pick<Resource<unknown>, "isLoading" | "reload"> }) {
   return (
     <div class="actions">
       <span class="hint">
-        As of <Time at={at} />, from node <NodeName>{node}</NodeName>
+        As of <Time at={at} />
+        {node !== undefined && (
+          <>
+            , from node <NodeName>{node}</NodeName>
+          </>
+        )}
       </span>
       <Reload of={of} />
     </div>
