@@ -1,8 +1,5 @@
-// Questions that were typed and not searched for. They survive navigation inside the console, and end with the session.
+// Questions that were typed and not searched for. A form that is shown again has them.
 
-import { effect } from "@preact/signals";
-
-import { sessions } from "../api";
 import type { Asked } from "./retrieval";
 
 /** The texts of the fields of a form, by their names. */
@@ -35,12 +32,6 @@ export class QuestionDrafts {
     this.#drafts.clear();
   }
 }
-
-export const questionDrafts = new QuestionDrafts();
-
-effect(() => {
-  if (!sessions.current.value) questionDrafts.clear();
-});
 
 /** Returns a question as the fields of its form. */
 export function fieldsOfAsked({ message, before, name, weights }: Asked): Fields {

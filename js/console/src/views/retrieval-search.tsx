@@ -4,10 +4,11 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
-import { type DraftAt, fieldsOfAsked, questionDrafts } from "../knowledge/question-drafts";
+import { type DraftAt, fieldsOfAsked } from "../knowledge/question-drafts";
 import { questionEdits } from "../knowledge/question-edits";
 import { type Expected, expectedOf, questionAt } from "../knowledge/questions";
 import { type Asked, askedOf, askedParameters, documentRanks, isShareable, readAsked, searchBody } from "../knowledge/retrieval";
+import { typedQuestions } from "../knowledge/typed-questions";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Icon } from "../ui/icon";
@@ -106,14 +107,14 @@ function Open({ partner, base, saved, isGone, reload }: OpenProps) {
     // Documents that answer another question are for the user to tick.
     if (saved) questionEdits.set({ at, before: edit?.before ?? saved, asked: next, expected });
     // What the address cannot hold stays typed.
-    questionDrafts.end(typedAt());
+    typedQuestions.end(typedAt());
     setQuery(askedParameters(fits ? next : null));
-    if (!fits) questionDrafts.set(typedAt(), fieldsOfAsked(next));
+    if (!fits) typedQuestions.set(typedAt(), fieldsOfAsked(next));
     if (isSame) await search.reload();
   };
   const discard = () => {
     questionEdits.end(at);
-    questionDrafts.end(typedAt());
+    typedQuestions.end(typedAt());
     own.value = saved && askedOf(saved, {});
     round.value += 1;
     setQuery(askedParameters(null));
@@ -121,7 +122,7 @@ function Open({ partner, base, saved, isGone, reload }: OpenProps) {
   return (
     <>
       {saved && <SavedNotice isGone={isGone} isOutdated={Boolean(edit?.before) && edit?.before?.updated_at !== saved.updated_at} onDiscard={edit ? discard : null} />}
-      <QuestionForm key={round.value} of={asked} draft={questionDrafts.of(typedAt())} onType={(fields) => questionDrafts.set(typedAt(), fields)} onAsk={run} />
+      <QuestionForm key={round.value} of={asked} draft={typedQuestions.of(typedAt())} onType={(fields) => typedQuestions.set(typedAt(), fields)} onAsk={run} />
       {own.value && !isShareable(own.value) && (
         <p class="hint">The question is too long for the address of this page, so a link to the page does not have it.</p>
       )}
