@@ -28,6 +28,9 @@ export function useRecent<T>(resource: Resource<T>): Resource<T> {
   return resource;
 }
 
+/** Adds the time at which data was read. */
+export const asOf = async <T,>(read: Promise<T>) => ({ data: await read, at: new Date().toISOString() });
+
 /** The time of the data, the node that answered if that matters, and the button to read again. */
 export function AsOf({ at, node, of }: { at: string; node?: string; of: Pick<Resource<unknown>, "isLoading" | "reload"> }) {
   return (

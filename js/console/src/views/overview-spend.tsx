@@ -1,96 +1,21 @@
-// The costs of today, and the limits that are nearly used up.
+// What was spent today, and the limits that are nearly used up.
 
-import { BASE, KNOWLEDGE, QUOTA, QUOTAS, USAGE, address } from "../addresses";
-import { type Schemas, api, may } from "../api";
+import { BASE, KNOWLEDGE, QUOTA, QUOTAS, address } from "../addresses";
+import { api, may } from "../api";
 import { nameOf } from "../calls/names";
 import { tightest, tightestOf } from "../knowledge/budget";
 import { BudgetBar, CompactBudget } from "../knowledge/budget-bar";
 import { ask } from "../problem";
 import { type Quota, LIMIT_NAMES, limitedOf, standingOf } from "../quotas/quota";
 import { Link } from "../router";
-import { MEASURE_NAMES, formatAmount } from "../usage/measures";
-import { PART_MEASURES, type SpentPart, spentParts, todayUtc } from "../usage/today";
-import { Explained } from "../ui/explained";
 import { formatPercent } from "../ui/format";
-import { AsOf, useRecent } from "../ui/recent";
+import { AsOf, asOf, useRecent } from "../ui/recent";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
+import { Today } from "./overview-today";
 
 /** Number of limits that are shown of each kind. */
 const SHOWN = 5;
-
-const UNPRICED = "Lower bound: something was used that cost nothing, and the settings of the server may lack its price";
-
-/** Kinds of events after which something may have been spent. Requests with quotas have none. */
-const SPENDING = ["call", "completion", "base", "budget", "document"];
-
-/** Adds the time at which data was read. */
-const asOf = async <T,>(read: Promise<T>) => ({ data: await read, at: new Date().toISOString() });
-
-function Parts({ of }: { of: SpentPart[] }) {
-  return (
-    <Table label="Spent today">
-      <thead>
-        <tr>
-          <th scope="col">By</th>
-          {PART_MEASURES.map((measure) => (
-            <th key={measure} scope="col" class="number">
-              {MEASURE_NAMES[measure]}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {of.map(({ name, used, isLower }) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            {PART_MEASURES.map((measure) => {
-              const amount = formatAmount(measure, used[measure]);
-              return (
-                <td key={measure} class="number">
-                  {measure === "dollars" && isLower ? <Explained as={UNPRICED}>≥ {amount}</Explained> : amount}
-                </td>
-              );
-            })}
-          </tr>
-        ))}
-      </tbody>
-    </Table>
-  );
-}
-
-/** The usage of today of a partner, or of all partners: quotas, playgrounds and knowledge bases. */
-function Today({ partner }: { partner?: string }) {
-  const usage = useRecent(
-    useResource(
-      async (call) => {
-        const day = todayUtc();
-        const query = { from: day, to: day, group_by: "model", include: "knowledge_bases" };
-        const report =
-          partner === undefined
-            ? ask(api.GET("/api/usage", { ...call, params: { query } }))
-            : ask(api.GET("/api/usage/{partner}", { ...call, params: { path: { partner }, query } }));
-        // A text is the CSV file, which was not asked for.
-        return asOf(report as Promise<Schemas["UsageReport"]>);
-      },
-      [partner],
-      partner === undefined ? undefined : { partner, kinds: SPENDING },
-    ),
-  );
-  return (
-    <>
-      <Shown of={usage}>
-        {({ data, at }) => (
-          <>
-            <AsOf at={at} of={usage} />
-            <Parts of={spentParts(data)} />
-          </>
-        )}
-      </Shown>
-      {partner !== undefined && <Link to={address(USAGE, { partner })}>Usage of other days</Link>}
-    </>
-  );
-}
 
 /** The limit of a quota that is used up first, in a line. */
 function CompactQuota({ of }: { of: Quota }) {
