@@ -95,6 +95,13 @@ consoleScene("a question shows how its passages are found, is saved, and is eval
   const page = await base.open();
   await page.click("Retrieval");
   await page.says("Ask a question");
+  // What is typed outlives a look at another tab.
+  await page.enter("user_message", "When do li");
+  await page.click("Saved questions");
+  await page.saysNoMore("Ask a question");
+  await page.click("Try a question");
+  await page.says("Ask a question");
+  assert.equal(await (await page.field("user_message")).getAttribute("value"), "When do li");
   await search(page, "When do lions sleep?");
   await page.says("in the shade");
   assert.equal((await address(page)).searchParams.get("q"), "When do lions sleep?");

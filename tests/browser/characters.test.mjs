@@ -227,6 +227,11 @@ consoleScene("a character is heard and talked with in the console before it is s
   await page.says("Stopped.");
   assert.equal(await page.driver.executeScript("return window.isAborted"), true);
   await page.driver.executeScript("window.isSlow = false");
+  const before = await turns(page);
+  await page.click("Try again");
+  await page.saysNoMore("Stopped.");
+  await page.says("Send");
+  assert.equal(await turns(page), before, "the new reply takes the place of the one that was stopped");
   await say(page, "When does the museum close?");
   await replies(page, "six");
   const said = await turns(page);

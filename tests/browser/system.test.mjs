@@ -54,6 +54,7 @@ consoleScene("an administrator looks at nodes, queues, models and settings", {},
   await page.click("Read again");
   await page.says(partner);
   await page.says("The budget of the base has no room.");
+  await page.says("Next due");
   await accessible(page, "queues", null);
   await page.click("Models");
   await page.says("builtin/extractive");

@@ -123,6 +123,9 @@ consoleScene("a quota is created, used up, raised, given another key and revoked
   await page.says("41% of characters spoken");
   // Nobody has set a price.
   await page.says("≥ $0.00");
+  const spent = async () => (await rows(page)).filter(([by]) => ["All", "Quotas and playgrounds", "Knowledge bases"].includes(by)).map(([by]) => by);
+  assert.deepEqual(await spent(), ["All", "Quotas and playgrounds", "Knowledge bases"]);
+  await page.says("As of");
   await accessible(page, "an overview with spending", null);
   await page.click(HOSTILE);
   await page.press("Replace the key…");

@@ -121,10 +121,10 @@ pub(crate) struct AnalysisQuery {
     /// Only analyses in these states, separated by commas: `in-progress`, `completed`, `failed`.
     #[param(example = "in-progress,failed")]
     state: Option<String>,
-    /// Only analyses created at this time or later; RFC 3339.
+    /// Only analyses created at this time or later (inclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_from: Option<Timestamp>,
-    /// Only analyses created before this time; RFC 3339.
+    /// Only analyses created before this time (exclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_before: Option<Timestamp>,
     /// Only analyses of this partner; administrator keys reach those of all.

@@ -49,10 +49,10 @@ pub(crate) struct AuditQuery {
     key: Option<String>,
     /// Only changes of resources with this id or name.
     subject: Option<String>,
-    /// Only changes at this time or later; RFC 3339.
+    /// Only changes made at this time or later (inclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     from: Option<Timestamp>,
-    /// Only changes before this time; RFC 3339.
+    /// Only changes made before this time (exclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     until: Option<Timestamp>,
 }

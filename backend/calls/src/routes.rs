@@ -135,10 +135,10 @@ pub(crate) struct CallQuery {
     state: Option<CallState>,
     /// Only calls with this saved character, `repo:<partner>/<character>`.
     character: Option<String>,
-    /// Only calls created at this time or later; RFC 3339.
+    /// Only calls created at this time or later (inclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_from: Option<Timestamp>,
-    /// Only calls created before this time; RFC 3339.
+    /// Only calls created before this time (exclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_before: Option<Timestamp>,
     /// Only calls of this partner; administrator keys reach those of all.

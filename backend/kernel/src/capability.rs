@@ -43,7 +43,8 @@ pub trait Capability<S: State>: Sync {
         Ok(())
     }
 
-    /// Returns its work that waits for something, beside jobs. It reads 10,000 rows of a kind at most.
+    /// Returns its work that waits for something, beside jobs. It reads 10,000 rows of a kind at most,
+    /// and returns [`MOST_WAITING`](crate::MOST_WAITING) entries of a kind and a reason at most, and one more if there are more.
     ///
     /// # Errors
     /// The database's failure.

@@ -34,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
     capability::{Capability, Routes},
-    waiting::{WaitReason, WaitingKind, WaitingWork},
+    waiting::{MOST_WAITING, WaitReason, WaitingKind, WaitingWork},
 };
 use self::{
     jobs::JobSignal,

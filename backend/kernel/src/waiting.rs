@@ -3,6 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// Most entries of a kind and a reason that are shown. A capability returns one more of them if it has more.
+pub const MOST_WAITING: u64 = 50;
+
 /// The kind of work that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -313,10 +313,10 @@ pub(crate) struct TranscriptQuery {
     /// Only transcripts of these statuses, separated by commas: `queued`, `processing`, `completed`, `error`.
     #[param(example = "queued,processing")]
     status: Option<String>,
-    /// Only transcripts created at this time or later; RFC 3339.
+    /// Only transcripts created at this time or later (inclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_from: Option<Timestamp>,
-    /// Only transcripts created before this time; RFC 3339.
+    /// Only transcripts created before this time (exclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_before: Option<Timestamp>,
     /// Only transcripts of this partner; administrator keys reach those of all.

@@ -63,10 +63,10 @@ pub struct ListQuery {
     state: Option<DeliveryState>,
     /// Only deliveries about this, such as `/v2/calls/<id>`.
     subject: Option<String>,
-    /// Only deliveries created at this time or later; RFC 3339.
+    /// Only deliveries created at this time or later (inclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_from: Option<Timestamp>,
-    /// Only deliveries created before this time; RFC 3339.
+    /// Only deliveries created before this time (exclusive); RFC 3339.
     #[param(value_type = Option<String>)]
     created_before: Option<Timestamp>,
 }

@@ -1,10 +1,10 @@
 //! The deliveries that wait for their receivers, and those that failed lately.
 
-use colloquy_kernel::{WaitReason, WaitingKind, WaitingWork, jobs::MOST_COUNTED};
+use colloquy_kernel::{MOST_WAITING, WaitReason, WaitingKind, WaitingWork, jobs::MOST_COUNTED};
 use colloquy_store::{Executor, StoreError, statement};
 
-/// The most partners that are listed: those with the most deliveries.
-const MOST_PARTNERS: i64 = 50;
+/// Partners that are listed, those with the most deliveries; the last one tells of more.
+const MOST_PARTNERS: i64 = MOST_WAITING as i64 + 1;
 
 #[derive(sqlx::FromRow)]
 struct WaitingRow {

@@ -25,6 +25,13 @@ export function readDays(query: URLSearchParams): Days {
   return { from: day("from"), to: day("to") };
 }
 
+/** Returns the days from `count` - 1 days ago on: the last `count` days, today among them. */
+export function lastDays(count: number, now = new Date()): Days {
+  const first = new Date(now.getFullYear(), now.getMonth(), now.getDate() - count + 1);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return { from: `${String(first.getFullYear()).padStart(4, "0")}-${two(first.getMonth() + 1)}-${two(first.getDate())}`, to: null };
+}
+
 /** Returns the days as the API takes them. */
 export function daysQuery({ from, to }: Days): { created_from?: string; created_before?: string } {
   const begin = from === null ? null : dayBegin(from, 0);

@@ -185,7 +185,7 @@ test("voices are named without saying anything twice", async () => {
 });
 
 test("a reply takes its text back if that was a thought, and ends with what it took", async () => {
-  const { asText, messagesOf, withEvent } = await load("characters/conversation.ts");
+  const { asText, isRetryable, messagesOf, withEvent } = await load("characters/conversation.ts");
   const done = { type: "reply.done", model: "m", usage: {}, times: {} };
   let turn = { role: "assistant", text: "", state: "running" };
   for (const event of [
@@ -199,6 +199,7 @@ test("a reply takes its text back if that was a thought, and ends with what it t
   assert.deepEqual(turn, { role: "assistant", text: "At nine.", state: "done", prepared: { type: "reply.prepared", request_id: "1" }, done });
   const failed = withEvent({ ...turn, state: "running" }, { type: "reply.failed", code: "upstream_timeout", message: "too late" });
   assert.deepEqual([failed.state, failed.failure], ["failed", "too late"]);
+  assert.deepEqual(["running", "done", "stopped", "failed"].map((state) => isRetryable({ ...turn, state })), [false, false, true, true]);
   const turns = [{ role: "user", text: "When?" }, { role: "assistant", text: " ", state: "stopped" }, { role: "user", text: "Well?" }];
   assert.deepEqual(messagesOf(turns), [{ role: "user", content: "When?" }, { role: "user", content: "Well?" }]);
   assert.equal(messagesOf(Array.from({ length: 300 }, () => turns[0])).length, 200);

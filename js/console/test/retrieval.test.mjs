@@ -100,3 +100,21 @@ test("each question has its own edit, and a link leads back to it", async () => 
   assert.equal(path(null, long), "/p/acme/knowledge/a/retrieval");
   assert.equal(path("7", long), "/p/acme/knowledge/a/retrieval?question=7");
 });
+
+test("a question that was typed is kept for its base and the question of the address", async () => {
+  const { QuestionDrafts, fieldsOf, fieldsOfAsked } = await load("knowledge/question-drafts.ts");
+  const drafts = new QuestionDrafts();
+  const at = { partner: "acme", base: "museum", id: null, asked: null };
+  const form = new FormData();
+  form.append("user_message", "When ");
+  drafts.set(at, fieldsOf(form));
+  assert.deepEqual(drafts.of({ ...at }), { user_message: "When " });
+  for (const other of [{ base: "shop" }, { partner: "other" }, { id: "q" }, { asked: { message: "Who?" } }]) assert.equal(drafts.of({ ...at, ...other }), null);
+  drafts.end(at);
+  assert.equal(drafts.of(at), null);
+  drafts.set(at, { user_message: "x" });
+  drafts.clear();
+  assert.equal(drafts.of(at), null);
+  const asked = { message: "When?", before: "", name: "Ada", weights: { rrf_weight_dense: 2 } };
+  assert.deepEqual(fieldsOfAsked(asked), { user_message: "When?", robot_message: "", character_replacement_name: "Ada", rrf_weight_dense: "2" });
+});

@@ -164,3 +164,25 @@ test("names of languages, of keys, and lists that are typed", async () => {
   const id = "01890c5e-0000-7000-8000-00000000abcd";
   assert.deepEqual([nameOf({ name: "Shop", id }), nameOf({ name: "", id })], ["Shop", "0000abcd"]);
 });
+
+test("rows that are not in the page have numbers, and an end that is unknown is said to be", async () => {
+  const { firstRows, rowCount } = await load("ui/row-numbers.ts");
+  // A row of titles, and groups of which entries may have two rows.
+  assert.deepEqual(firstRows([50, 73, 4], 1), [2, 52, 125]);
+  assert.equal(rowCount([50, 73, 4], 1, 0, false), 128);
+  assert.equal(rowCount([50, 73, 4], 1, 1, false), 129);
+  assert.equal(rowCount([50, 73, 4], 1, 1, true), -1);
+});
+
+test("the last days begin at midnight of the reader, across months and years", async () => {
+  const { daysQuery, lastDays } = await load("days.ts");
+  assert.deepEqual(lastDays(7, new Date(2026, 2, 3, 23, 59)), { from: "2026-02-25", to: null });
+  assert.deepEqual(lastDays(7, new Date(2026, 0, 6)), { from: "2025-12-31", to: null });
+  assert.deepEqual(daysQuery(lastDays(1, new Date(2026, 0, 6, 12))), { created_from: new Date(2026, 0, 6).toISOString() });
+});
+
+test("short times have a unit and a decimal", async () => {
+  const { formatSeconds } = await load("ui/format.ts");
+  const expected = new Intl.NumberFormat(undefined, { style: "unit", unit: "second", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  assert.equal(formatSeconds(2.46), expected.format(2.46));
+});

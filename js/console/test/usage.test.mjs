@@ -131,3 +131,17 @@ test("today is that of the server, and what cost nothing makes the sum a lower b
   assert.equal(isLowerBound({ rows: [row("0.00000001", 10), row("0")] }), false);
   for (const used of [row("0", 1), row("0", 0, 1), row("0.00", 0, 0, 1)]) assert.equal(isLowerBound({ rows: [row("1", 10), used] }), true);
 });
+
+test("what was spent today is one figure and its parts", async () => {
+  const { spentParts } = await load("usage/today.ts");
+  const used = (dollars, tokens) => ({ dollars, tokens, characters: 0, seconds: 0, requests: 1 });
+  const quotas = used("0.5", 10);
+  const bases = used("0", 20);
+  const all = used("0.5", 30);
+  const report = { rows: [quotas], total: quotas, knowledge_bases: { models: [bases], total: bases }, all };
+  assert.deepEqual(spentParts(report), [
+    { name: "All", used: all, isLower: true },
+    { name: "Quotas and playgrounds", used: quotas, isLower: false },
+    { name: "Knowledge bases", used: bases, isLower: true },
+  ]);
+});

@@ -18,6 +18,10 @@ pub enum UsageScope {
     Partner(Tenant),
     /// All quotas of all partners. Budgets are none.
     All,
+    /// The budgets of all knowledge bases of a partner. Those of deleted ones are gone.
+    Knowledge(Tenant),
+    /// The budgets of all knowledge bases of all partners.
+    AllKnowledge,
 }
 
 /// Which days, and what rows are made of.

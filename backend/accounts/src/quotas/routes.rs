@@ -226,7 +226,8 @@ pub(crate) async fn quota_usage(
 }
 
 /// Usage of a partner, summed over all of its quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Replies of
-/// drafts count, under the id `drafts:<partner>` where rows are made for keys. Budgets of knowledge bases, and other requests with API keys, do not.
+/// drafts count, under the id `drafts:<partner>` where rows are made for keys. Budgets of knowledge bases do not, except with
+/// `include`; other requests with API keys do not.
 ///
 /// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
 /// names that spreadsheets would run as formulas.
@@ -250,7 +251,8 @@ pub(crate) async fn partner_usage(
 }
 
 /// Usage of all partners, summed over all of their quotas, revoked ones too, by the day of the request, as JSON, or as CSV with `Accept: text/csv`. Replies of
-/// drafts count. Budgets of knowledge bases, and other requests with API keys, do not. For administrators.
+/// drafts count. Budgets of knowledge bases do not, except with
+/// `include`; other requests with API keys do not. For administrators.
 ///
 /// JSON has at most 10,000 rows. CSV has all of them, without a total, and is streamed: it ends abnormally if later rows cannot be read. A `'` stands before
 /// names that spreadsheets would run as formulas.

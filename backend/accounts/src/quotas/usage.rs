@@ -37,13 +37,15 @@ const DAYS_OF_PAGES: i64 = 31;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UsageQuery {
-    /// The first day, UTC, `YYYY-MM-DD`; without it 29 days before the last.
+    /// The first day (inclusive), UTC, `YYYY-MM-DD`; without it 29 days before the last.
     pub(super) from: Option<String>,
-    /// The last day, UTC; today without it. At most 366 days in all.
+    /// The last day (inclusive), UTC; today without it. At most 366 days in all.
     pub(super) to: Option<String>,
     /// What a row is made for: `day`, `model`, `character`, `key` (a quota), or several, separated by commas; `day` without it. Rows are sorted by these,
     /// in this order.
     pub(super) group_by: Option<String>,
+    /// `knowledge_bases` adds to a JSON report of a partner, or of all partners, what knowledge bases used on these days.
+    pub(super) include: Option<String>,
 }
 
 /// Usage of a quota, or of all quotas of a partner.
@@ -57,6 +59,21 @@ pub(crate) struct UsageReport {
     pub(super) rows: Vec<UsageView>,
     /// All rows together.
     pub(super) total: UsageView,
+    /// Usage of knowledge bases by their budgets, which `rows` and `total` leave out; with `include=knowledge_bases`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) knowledge_bases: Option<KnowledgeUsage>,
+    /// `total` and the usage of knowledge bases together; with `include=knowledge_bases`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) all: Option<UsageView>,
+}
+
+/// Usage of knowledge bases that were not deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KnowledgeUsage {
+    /// A row for each model that was used.
+    models: Vec<UsageView>,
+    /// All models together.
+    total: UsageView,
 }
 
 /// A quota, and what was used of it.
@@ -147,6 +164,12 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiError> {
     let mut response = match csv::is_preferred(headers) {
         true => {
+            if query.include.is_some() {
+                return Err(ApiError::invalid(
+                    "include",
+                    "CSV has rows alone: leave it out",
+                ));
+            }
             let filter = filter(accounts, query)?;
             let name = format!("usage-{name}-{}-{}.csv", filter.from, filter.to);
             let mut response = csv_body(accounts.clone(), scope, filter)
@@ -174,20 +197,73 @@ pub(super) async fn report(
     scope: &UsageScope,
     query: UsageQuery,
 ) -> Result<UsageReport, ApiError> {
+    let knowledge = knowledge_scope(scope, query.include.as_deref())?;
     let filter = filter(accounts, query)?;
-    let usage = ledger::usage(accounts, scope, &filter).await?;
-    let (rows, total) = usage.ok_or_else(|| {
+    let (rows, total) = sums(accounts, scope, &filter).await?;
+    let mut report = UsageReport {
+        from: filter.from.to_string(),
+        to: filter.to.to_string(),
+        rows: rows.into_iter().map(Into::into).collect(),
+        total: total.clone().into(),
+        knowledge_bases: None,
+        all: None,
+    };
+    if let Some(scope) = knowledge {
+        let by_model = UsageFilter {
+            by_day: false,
+            by_model: true,
+            by_character: false,
+            by_quota: false,
+            ..filter
+        };
+        let (models, used) = sums(accounts, &scope, &by_model).await?;
+        let all = UsageRow {
+            usage: total.usage.plus(used.usage),
+            ..UsageRow::default()
+        };
+        report.all = Some(all.into());
+        report.knowledge_bases = Some(KnowledgeUsage {
+            models: models.into_iter().map(Into::into).collect(),
+            total: used.into(),
+        });
+    }
+    Ok(report)
+}
+
+/// Returns the rows of these days, and their sum.
+async fn sums(
+    accounts: &Accounts,
+    scope: &UsageScope,
+    filter: &UsageFilter,
+) -> Result<(Vec<UsageRow>, UsageRow), ApiError> {
+    let usage = ledger::usage(accounts, scope, filter).await?;
+    usage.ok_or_else(|| {
         let message = format!(
             "More than {MAX_ROWS} rows: choose fewer days or groups, or use `Accept: text/csv`"
         );
         ApiError::invalid("group_by", message)
-    })?;
-    Ok(UsageReport {
-        from: filter.from.to_string(),
-        to: filter.to.to_string(),
-        rows: rows.into_iter().map(Into::into).collect(),
-        total: total.into(),
     })
+}
+
+/// Returns the scope of the knowledge bases that a report includes; `None` if it includes none.
+fn knowledge_scope(
+    scope: &UsageScope,
+    include: Option<&str>,
+) -> Result<Option<UsageScope>, ApiError> {
+    match (include, scope) {
+        (None, _) => Ok(None),
+        (Some("knowledge_bases"), UsageScope::Partner(tenant)) => {
+            Ok(Some(UsageScope::Knowledge(tenant.clone())))
+        }
+        (Some("knowledge_bases"), UsageScope::All) => Ok(Some(UsageScope::AllKnowledge)),
+        (Some(_), UsageScope::Partner(_) | UsageScope::All) => {
+            Err(ApiError::invalid("include", "knowledge_bases"))
+        }
+        (Some(_), _) => Err(ApiError::invalid(
+            "include",
+            "a quota has no knowledge bases: leave it out",
+        )),
+    }
 }
 
 /// Rows of a CSV file that are still to be written.

@@ -1,13 +1,13 @@
 //! The SQL of what waits in knowledge bases for a budget or a service, for operators.
 
-use colloquy_kernel::{WaitReason, WaitingKind, WaitingWork, jobs::MOST_COUNTED};
+use colloquy_kernel::{MOST_WAITING, WaitReason, WaitingKind, WaitingWork, jobs::MOST_COUNTED};
 use colloquy_store::{Executor, StoreError, statement};
 
 use super::{IS_BLOCKED, to_do};
 use crate::budget::BLOCKED;
 
-/// The most knowledge bases that are listed of each kind.
-const MOST_BASES: i64 = 50;
+/// Knowledge bases that are listed of each kind, those of which the most waits; the last one tells of more.
+const MOST_BASES: i64 = MOST_WAITING as i64 + 1;
 
 #[derive(sqlx::FromRow)]
 struct WaitingRow {

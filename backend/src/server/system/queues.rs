@@ -14,7 +14,7 @@ use crate::{
     config::without_credentials,
     http::ApiError,
     jobs::{self, MOST_COUNTED, Queue, QueueFailure},
-    kernel::{WaitReason, WaitingKind, WaitingWork},
+    kernel::{MOST_WAITING, WaitReason, WaitingKind, WaitingWork},
     server::capabilities,
 };
 
@@ -38,6 +38,8 @@ pub(super) struct SystemQueues {
     queues: Vec<SystemQueue>,
     /// Work of partners that waits for something other than a worker: for each kind and reason, of at most 50 partners or knowledge bases.
     waiting: Vec<WaitingWorkView>,
+    /// True if more partners or knowledge bases wait than `waiting` lists, of any kind and reason.
+    has_more: bool,
 }
 
 /// The jobs of a kind.
@@ -116,13 +118,30 @@ pub(super) async fn list_system_queues(
     for capability in capabilities::ALL {
         waiting.extend(capability.waiting(&app).await?);
     }
+    let (waiting, has_more) = shown(waiting);
     Ok(Json(SystemQueues {
         answered_by: AnsweringNode::of(&app),
         at: rfc3339(now),
         most_counted: MOST_COUNTED,
         queues: found.into_iter().map(|queue| view(queue, now)).collect(),
         waiting: waiting.into_iter().map(waiting_view).collect(),
+        has_more,
     }))
+}
+
+/// Returns the first [`MOST_WAITING`] entries of each kind and reason, and true if there are more.
+fn shown(all: Vec<WaitingWork>) -> (Vec<WaitingWork>, bool) {
+    let mut listed: Vec<WaitingWork> = Vec::with_capacity(all.len());
+    let mut has_more = false;
+    for work in all {
+        let alike = |one: &&WaitingWork| (one.kind, one.reason) == (work.kind, work.reason);
+        if listed.iter().filter(alike).count() as u64 == MOST_WAITING {
+            has_more = true;
+        } else {
+            listed.push(work);
+        }
+    }
+    (listed, has_more)
 }
 
 fn view(queue: Queue, now: i64) -> SystemQueue {
@@ -158,5 +177,34 @@ fn waiting_view(work: WaitingWork) -> WaitingWorkView {
         detail: work.detail.as_deref().map(without_credentials),
         since: work.since.map(rfc3339),
         next_at: work.next_at.map(rfc3339),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn works(reason: WaitReason, count: u64) -> impl Iterator<Item = WaitingWork> {
+        (0..count).map(move |number| WaitingWork {
+            kind: WaitingKind::Webhooks,
+            partner: Some(format!("partner{number}")),
+            base: None,
+            count: 1,
+            reason,
+            detail: None,
+            since: None,
+            next_at: None,
+        })
+    }
+
+    #[test]
+    fn more_work_of_a_reason_than_is_shown_is_told_of() {
+        let failed = || works(WaitReason::Failed, MOST_WAITING);
+        let all: Vec<_> = works(WaitReason::Receiver, MOST_WAITING)
+            .chain(failed())
+            .collect();
+        assert_eq!(shown(all.clone()), (all.clone(), false));
+        let more = works(WaitReason::Receiver, MOST_WAITING + 1);
+        assert_eq!(shown(more.chain(failed()).collect()), (all, true));
     }
 }

@@ -28,6 +28,9 @@ export function withEvent(turn: Extract<Turn, { role: "assistant" }>, event: Rep
   }
 }
 
+/** Returns true if a reply failed or was stopped, so that its turn can be sent again. */
+export const isRetryable = (turn: Extract<Turn, { role: "assistant" }>) => turn.state === "failed" || turn.state === "stopped";
+
 /** Returns the turns that the API gets: those with words, the last 200 at most. */
 export const messagesOf = (turns: readonly Turn[]) =>
   turns

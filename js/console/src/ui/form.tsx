@@ -14,6 +14,8 @@ type FormProps = {
   isDanger?: boolean;
   /** Closes the form without sending it. */
   onCancel?: () => void;
+  /** Gets the fields after each change of a text. */
+  onType?: (fields: FormData) => void;
   /** Sends the form. Errors that it throws are shown. */
   onSend: (fields: FormData) => Promise<void>;
   /** Returns the text to show for an error; its message by default. */
@@ -21,7 +23,7 @@ type FormProps = {
 };
 
 /** A form with its button. The button keeps the focus while the form is sent. */
-export function Form({ children, action, busy, isDanger = false, onCancel, onSend, explain }: FormProps) {
+export function Form({ children, action, busy, isDanger = false, onCancel, onType, onSend, explain }: FormProps) {
   const error = useSignal("");
   const isBusy = useSignal(false);
   const errorId = useId();
@@ -45,7 +47,7 @@ export function Form({ children, action, busy, isDanger = false, onCancel, onSen
   };
 
   return (
-    <form ref={form} onSubmit={(event) => void send(event)} aria-describedby={errorId}>
+    <form ref={form} onSubmit={(event) => void send(event)} onInput={(event) => onType?.(new FormData(event.currentTarget))} aria-describedby={errorId}>
       {children}
       <p id={errorId} class="error" role="alert">
         {error.value}

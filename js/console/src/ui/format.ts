@@ -6,6 +6,7 @@ const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFrac
 const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
 const score = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 4 });
 const milliseconds = new Intl.NumberFormat(undefined, { style: "unit", unit: "millisecond", maximumFractionDigits: 1 });
+const seconds = new Intl.NumberFormat(undefined, { style: "unit", unit: "second", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const languages = new Intl.DisplayNames(["en"], { type: "language" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -40,6 +41,9 @@ export const formatFraction = (value: number, decimals: number) =>
 
 /** Returns a time in milliseconds with its unit, such as `1,250 ms`. */
 export const formatMs = (value: number) => milliseconds.format(value);
+
+/** Returns a short time in seconds with its unit and a decimal, such as `2.5 sec`. */
+export const formatSeconds = (value: number) => seconds.format(value);
 
 /** Returns the name of a language, such as `German` for `de`; a tag that is malformed as it is. */
 export function languageName(tag: string): string {

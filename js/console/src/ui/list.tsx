@@ -69,7 +69,7 @@ export function List<T>({ of, label, columns, keyOf, isOver, above, children }: 
                   ))}
                 </tr>
               </thead>
-              <Rows of={entries} onView={of.view}>
+              <Rows of={entries} hasMore={next !== null} onView={of.view}>
                 {(entry) => <Row key={keyOf(entry)} of={entry} columns={columns} isOver={isOver?.(entry) ?? false} />}
               </Rows>
             </Table>

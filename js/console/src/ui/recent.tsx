@@ -28,12 +28,20 @@ export function useRecent<T>(resource: Resource<T>): Resource<T> {
   return resource;
 }
 
-/** The time of the data, the node that answered, and the button to read again. */
-export function AsOf({ at, node, of }: { at: string; node: string; of: Pick<Resource<unknown>, "isLoading" | "reload"> }) {
+/** Adds the time at which data was read. */
+export const asOf = async <T,>(read: Promise<T>) => ({ data: await read, at: new Date().toISOString() });
+
+/** The time of the data, the node that answered if that matters, and the button to read again. */
+export function AsOf({ at, node, of }: { at: string; node?: string; of: Pick<Resource<unknown>, "isLoading" | "reload"> }) {
   return (
     <div class="actions">
       <span class="hint">
-        As of <Time at={at} />, from node <NodeName>{node}</NodeName>
+        As of <Time at={at} />
+        {node !== undefined && (
+          <>
+            , from node <NodeName>{node}</NodeName>
+          </>
+        )}
       </span>
       <Reload of={of} />
     </div>

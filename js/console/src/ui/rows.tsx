@@ -2,9 +2,10 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { type ComponentChildren, options } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Span } from "../pages";
+import { firstRows, rowCount } from "./row-numbers";
 
 /** Rows of a group. */
 const GROUP = 50;
@@ -25,9 +26,14 @@ function setPrinted(value: boolean): void {
 addEventListener("beforeprint", () => setPrinted(true));
 addEventListener("afterprint", () => setPrinted(false));
 
-type GroupProps = { children: ComponentChildren; onNear: (isNear: boolean) => void };
+type GroupProps = {
+  children: ComponentChildren;
+  onNear: (isNear: boolean) => void;
+  /** Gets the body after each render, null while its rows are left out. */
+  onRendered: (body: HTMLTableSectionElement | null) => void;
+};
 
-function Group({ children, onNear }: GroupProps) {
+function Group({ children, onNear, onRendered }: GroupProps) {
   const body = useRef<HTMLTableSectionElement>(null);
   /** Height of the rows while they are left out. */
   const height = useSignal<number | null>(null);
@@ -53,6 +59,7 @@ function Group({ children, onNear }: GroupProps) {
     };
   }, []);
   const isLeftOut = height.value !== null && !isPrinted.value;
+  useLayoutEffect(() => onRendered(isLeftOut ? null : body.current));
   return (
     <tbody ref={body}>
       {isLeftOut ? (
@@ -66,8 +73,52 @@ function Group({ children, onNear }: GroupProps) {
   );
 }
 
+/** Numbers the rows of a table while some are left out or unknown, for people who hear it. Returns the function that takes the body of a group. */
+function useNumbers(groups: number, hasMore: boolean) {
+  const counts = useRef<number[]>([]);
+  const bodies = useRef<(HTMLTableSectionElement | null)[]>([]);
+  const isQueued = useRef(false);
+  const latest = useRef({ groups, hasMore });
+  latest.current = { groups, hasMore };
+  const number = () => {
+    isQueued.current = false;
+    const { groups, hasMore } = latest.current;
+    bodies.current.length = counts.current.length = groups;
+    const table = bodies.current.find((body) => body?.isConnected)?.closest("table");
+    if (!table) return;
+    const isWhole = !hasMore && bodies.current.every((body) => body);
+    const head = table.tHead?.rows.length ?? 0;
+    const first = firstRows(counts.current, head);
+    const mark = (rows: Iterable<HTMLTableRowElement>, from: number) => {
+      for (const row of rows) {
+        if (isWhole) row.removeAttribute("aria-rowindex");
+        else row.setAttribute("aria-rowindex", String(from));
+        from += 1;
+      }
+    };
+    const foot = table.tFoot?.rows ?? [];
+    const count = rowCount(counts.current, head, foot.length, hasMore);
+    if (isWhole) table.removeAttribute("aria-rowcount");
+    else table.setAttribute("aria-rowcount", String(count));
+    mark(table.tHead?.rows ?? [], 1);
+    bodies.current.forEach((body, place) => body && mark(body.rows, first[place] ?? 1));
+    // The place of the foot is unknown while more is.
+    if (hasMore) for (const row of foot) row.removeAttribute("aria-rowindex");
+    else mark(foot, count - foot.length + 1);
+  };
+  return (place: number, body: HTMLTableSectionElement | null) => {
+    if (body) counts.current[place] = body.rows.length;
+    bodies.current[place] = body;
+    // All groups that changed are numbered in one task.
+    if (!isQueued.current) queueMicrotask(number);
+    isQueued.current = true;
+  };
+}
+
 type RowsProps<T> = {
   of: readonly T[];
+  /** True if the list goes on after these entries. */
+  hasMore: boolean;
   /** Renders an entry as one or more rows. */
   children: (entry: T) => ComponentChildren;
   /** Gets the places of the entries near the window. */
@@ -75,7 +126,8 @@ type RowsProps<T> = {
 };
 
 /** The body of a table that may have thousands of rows. */
-export function Rows<T>({ of, children, onView }: RowsProps<T>) {
+export function Rows<T>({ of, hasMore, children, onView }: RowsProps<T>) {
+  const rendered = useNumbers(Math.ceil(of.length / GROUP), hasMore);
   const near = useRef(new Set<number>());
   const told = useRef("");
   const tell = (place: number, isNear: boolean) => {
@@ -95,7 +147,7 @@ export function Rows<T>({ of, children, onView }: RowsProps<T>) {
   return (
     <>
       {groups.map((entries, place) => (
-        <Group key={place} onNear={(isNear) => tell(place, isNear)}>
+        <Group key={place} onNear={(isNear) => tell(place, isNear)} onRendered={(body) => rendered(place, body)}>
           {entries.map(children)}
         </Group>
       ))}

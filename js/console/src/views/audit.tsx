@@ -183,7 +183,7 @@ function Changes({ partner }: { partner: string | null }) {
                     <th scope="col">Result</th>
                   </tr>
                 </thead>
-                <Rows of={entries} onView={changes.view}>
+                <Rows of={entries} hasMore={next !== null} onView={changes.view}>
                   {(change) => <Row key={change.id} of={change} hasPartner={partner === null} />}
                 </Rows>
               </Table>

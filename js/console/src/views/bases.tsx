@@ -167,7 +167,7 @@ export function KnowledgeBases({ partner }: { partner: string }) {
             <>
               <Table label="Knowledge bases">
                 <Head sort={sorting.sort} />
-                <Rows of={entries} onView={bases.view}>
+                <Rows of={entries} hasMore={next !== null} onView={bases.view}>
                   {(base) => <Row key={base.id} partner={partner} of={base} onDelete={() => (deleting.value = base)} />}
                 </Rows>
                 {bases.summary.value && <Foot of={bases.summary.value} isFiltered={sorting.q !== null} />}

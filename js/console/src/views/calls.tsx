@@ -156,7 +156,7 @@ export function Calls({ partner }: { partner: string }) {
                     </th>
                   </tr>
                 </thead>
-                <Rows of={entries} onView={calls.view}>
+                <Rows of={entries} hasMore={next !== null} onView={calls.view}>
                   {(call) => <Row key={call.id} partner={partner} of={call} filter={filter} />}
                 </Rows>
               </Table>

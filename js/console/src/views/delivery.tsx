@@ -2,6 +2,7 @@
 
 import { DELIVERIES, address } from "../addresses";
 import { type Schemas, api } from "../api";
+import { readDays } from "../days";
 import { type Page, ask } from "../problem";
 import { query } from "../router";
 import { Action } from "../ui/action";
@@ -27,7 +28,7 @@ export function DeliveryStateLabel({ state }: { state: string }) {
 }
 
 /** Which deliveries to read. */
-type DeliveryFilter = { state?: DeliveryState; subject?: string; limit?: number };
+type DeliveryFilter = { state?: DeliveryState; subject?: string; limit?: number; created_from?: string; created_before?: string };
 
 /** Reads a page of deliveries, newest first. */
 export async function readDeliveries(call: Call, partner: string, filter: DeliveryFilter, cursor?: string): Promise<Page<Delivery>> {
@@ -137,7 +138,7 @@ export function DeliveryDetails({ partner, id }: Props) {
 export function DeliveryPage({ partner, id }: Props) {
   return (
     <>
-      <Back to={address(DELIVERIES, { partner }, { state: query.value.get("state") })}>All deliveries</Back>
+      <Back to={address(DELIVERIES, { partner }, { state: query.value.get("state"), ...readDays(query.value) })}>All deliveries</Back>
       <DeliveryDetails partner={partner} id={id} />
     </>
   );

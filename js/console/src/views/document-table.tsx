@@ -144,6 +144,8 @@ function Row({ at: { partner, base, folder }, of, isOpen, isSelected, onToggle, 
 type TableProps = {
   at: At;
   rows: Listed[];
+  /** True if the list goes on after these rows. */
+  hasMore: boolean;
   sums: Sums | undefined;
   filter: DocumentFilter;
   selected: ReadonlySet<string>;
@@ -155,7 +157,7 @@ type TableProps = {
   onView: (span: Span) => void;
 };
 
-export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSelect, onAct, onView }: TableProps) {
+export function DocumentTable({ at, rows, hasMore, sums, filter, selected, isOpen, onSelect, onAct, onView }: TableProps) {
   const open = rows.filter(isOpen);
   const toggle = (id: string) =>
     onSelect((now) => {
@@ -194,7 +196,7 @@ export function DocumentTable({ at, rows, sums, filter, selected, isOpen, onSele
           </th>
         </tr>
       </thead>
-      <Rows of={rows} onView={onView}>
+      <Rows of={rows} hasMore={hasMore} onView={onView}>
         {(row) => (
           <Row
             key={row.id}

@@ -111,6 +111,7 @@ export function Documents(props: Props) {
               <DocumentTable
                 at={{ partner, base, folder }}
                 rows={entries}
+                hasMore={next !== null}
                 sums={documents.summary.value}
                 filter={filter}
                 selected={selected.value}

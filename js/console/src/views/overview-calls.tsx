@@ -3,6 +3,7 @@
 import { CALL, CALLS, DELIVERIES, DELIVERY, address } from "../addresses";
 import { type Schemas, api } from "../api";
 import { callId, shortId } from "../calls/names";
+import { type Days, daysQuery, lastDays } from "../days";
 import { ask } from "../problem";
 import { Link } from "../router";
 import { type Call, useResource } from "../ui/resource";
@@ -13,11 +14,14 @@ import { readDeliveries } from "./delivery";
 
 /** Number of entries that are shown of each list. */
 const SHOWN = 10;
+/** Number of days whose failures are shown, today among them. */
+const DAYS = 7;
+const ALL: Days = { from: null, to: null };
 
 type CallView = Schemas["CallView"];
 
-async function readCalls(call: Call, partner: string, state: CallView["state"]) {
-  const { data, next_cursor } = await ask(api.GET("/v2/calls", { ...call, params: { query: { partner, state, limit: SHOWN } } }));
+async function readCalls(call: Call, partner: string, state: CallView["state"], days: Days) {
+  const { data, next_cursor } = await ask(api.GET("/v2/calls", { ...call, params: { query: { partner, state, limit: SHOWN, ...daysQuery(days) } } }));
   return { entries: data, hasMore: Boolean(next_cursor) };
 }
 
@@ -61,10 +65,12 @@ function CallRows({ partner, calls, label }: RowsProps) {
   );
 }
 
-type CallsProps = { partner: string; title: string; state: CallView["state"]; none: string };
+type CallsProps = { partner: string; title: string; state: CallView["state"]; none: string; isRecent?: boolean };
 
-export function CallsInState({ partner, title, state, none }: CallsProps) {
-  const calls = useResource((call) => readCalls(call, partner, state), [partner, state], { partner, kinds: ["call"] });
+/** The newest calls in a state; with `isRecent`, those of the last days alone. */
+export function CallsInState({ partner, title, state, none, isRecent = false }: CallsProps) {
+  const days = isRecent ? lastDays(DAYS) : ALL;
+  const calls = useResource((call) => readCalls(call, partner, state, days), [partner, state, days.from], { partner, kinds: ["call"] });
   const id = `calls-${state}`;
   return (
     <section aria-labelledby={id}>
@@ -73,7 +79,7 @@ export function CallsInState({ partner, title, state, none }: CallsProps) {
         {({ entries, hasMore }) => (
           <>
             {entries.length === 0 ? <p class="none">{none}</p> : <CallRows partner={partner} calls={entries} label={`The newest: ${title}`} />}
-            {hasMore && <Link to={address(CALLS, { partner }, { state })}>All of them</Link>}
+            {hasMore && <Link to={address(CALLS, { partner }, { state, ...days })}>All of them</Link>}
           </>
         )}
       </Shown>
@@ -82,13 +88,14 @@ export function CallsInState({ partner, title, state, none }: CallsProps) {
 }
 
 export function FailedDeliveries({ partner }: { partner: string }) {
-  const deliveries = useResource((call) => readDeliveries(call, partner, { state: "failed", limit: SHOWN }), [partner], {
+  const days = lastDays(DAYS);
+  const deliveries = useResource((call) => readDeliveries(call, partner, { state: "failed", limit: SHOWN, ...daysQuery(days) }), [partner, days.from], {
     partner,
     kinds: ["delivery"],
   });
   return (
     <section aria-labelledby="failed-deliveries">
-      <h2 id="failed-deliveries">Webhooks that failed</h2>
+      <h2 id="failed-deliveries">Webhooks of the last 7 days that failed</h2>
       <Shown of={deliveries}>
         {({ entries, next }) => (
           <>
@@ -122,7 +129,7 @@ export function FailedDeliveries({ partner }: { partner: string }) {
                 </tbody>
               </Table>
             )}
-            {next !== null && <Link to={address(DELIVERIES, { partner }, { state: "failed" })}>All of them</Link>}
+            {next !== null && <Link to={address(DELIVERIES, { partner }, { state: "failed", ...days })}>All of them</Link>}
           </>
         )}
       </Shown>

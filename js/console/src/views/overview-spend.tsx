@@ -1,65 +1,21 @@
-// The costs of today, and the limits that are nearly used up.
+// What was spent today, and the limits that are nearly used up.
 
-import { BASE, KNOWLEDGE, QUOTA, QUOTAS, USAGE, address } from "../addresses";
-import { type Schemas, api, may } from "../api";
+import { BASE, KNOWLEDGE, QUOTA, QUOTAS, address } from "../addresses";
+import { api, may } from "../api";
 import { nameOf } from "../calls/names";
 import { tightest, tightestOf } from "../knowledge/budget";
 import { BudgetBar, CompactBudget } from "../knowledge/budget-bar";
 import { ask } from "../problem";
 import { type Quota, LIMIT_NAMES, limitedOf, standingOf } from "../quotas/quota";
 import { Link } from "../router";
-import { MEASURE_NAMES, formatAmount } from "../usage/measures";
-import { isLowerBound, todayUtc } from "../usage/today";
-import { Explained } from "../ui/explained";
-import { formatPercent, formatUsd } from "../ui/format";
-import { Reload } from "../ui/reload";
+import { formatPercent } from "../ui/format";
+import { AsOf, asOf, useRecent } from "../ui/recent";
 import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
+import { Today } from "./overview-today";
 
 /** Number of limits that are shown of each kind. */
 const SHOWN = 5;
-
-const UNPRICED = "Lower bound: something was used that cost nothing, and the settings of the server may lack its price";
-
-/** The usage of today of the quotas of a partner, or of all partners. */
-function Today({ partner }: { partner?: string }) {
-  const usage = useResource(
-    async (call) => {
-      const day = todayUtc();
-      const query = { from: day, to: day, group_by: "model" };
-      const report = await (partner === undefined
-        ? ask(api.GET("/api/usage", { ...call, params: { query } }))
-        : ask(api.GET("/api/usage/{partner}", { ...call, params: { path: { partner }, query } })));
-      // A text is the CSV file, which was not asked for.
-      return report as Schemas["UsageReport"];
-    },
-    [partner],
-  );
-  return (
-    <>
-      <div class="actions">
-        <Reload of={usage} />
-      </div>
-      <Shown of={usage}>
-        {(report) => {
-          const { total } = report;
-          const dollars = formatUsd(total.dollars);
-          return (
-            <dl>
-              <dt>{MEASURE_NAMES.dollars}</dt>
-              <dd>{isLowerBound(report) ? <Explained as={UNPRICED}>≥ {dollars}</Explained> : dollars}</dd>
-              {(["requests", "tokens", "seconds", "characters"] as const).map((measure) => [
-                <dt key={`${measure} name`}>{MEASURE_NAMES[measure]}</dt>,
-                <dd key={measure}>{formatAmount(measure, total[measure])}</dd>,
-              ])}
-            </dl>
-          );
-        }}
-      </Shown>
-      {partner !== undefined && <Link to={address(USAGE, { partner })}>Usage of other days</Link>}
-    </>
-  );
-}
 
 /** The limit of a quota that is used up first, in a line. */
 function CompactQuota({ of }: { of: Quota }) {
@@ -77,37 +33,42 @@ function CompactQuota({ of }: { of: Quota }) {
 }
 
 function ClosestQuotas({ partner }: { partner: string }) {
-  const quotas = useResource(
-    (call) => ask(api.GET("/api/quotas/{partner}", { ...call, params: { path: { partner }, query: { sort: "limit", limit: SHOWN } } })),
-    [partner],
+  const quotas = useRecent(
+    useResource(
+      (call) => asOf(ask(api.GET("/api/quotas/{partner}", { ...call, params: { path: { partner }, query: { sort: "limit", limit: SHOWN } } }))),
+      [partner],
+      { partner, kinds: ["call", "completion"] },
+    ),
   );
   return (
     <Shown of={quotas}>
-      {(found) => {
+      {({ data: found, at }) => {
         const limited = found.filter((quota) => limitedOf(quota).length > 0 && !quota.revoked_at);
-        return limited.length === 0 ? (
-          <p class="none">No quota has limits.</p>
-        ) : (
-          <Table label="Limits of quotas">
-            <thead>
-              <tr>
-                <th scope="col">Quota</th>
-                <th scope="col">Used of the limit that is used up first</th>
-              </tr>
-            </thead>
-            <tbody>
-              {limited.map((quota) => (
-                <tr key={quota.id}>
-                  <th scope="row" class="name" dir="auto">
-                    <Link to={address(QUOTA, { partner, id: quota.id })}>{nameOf(quota)}</Link>
-                  </th>
-                  <td>
-                    <CompactQuota of={quota} />
-                  </td>
+        if (limited.length === 0) return <p class="none">No quota has limits.</p>;
+        return (
+          <>
+            <AsOf at={at} of={quotas} />
+            <Table label="Limits of quotas">
+              <thead>
+                <tr>
+                  <th scope="col">Quota</th>
+                  <th scope="col">Used of the limit that is used up first</th>
                 </tr>
-              ))}
-            </tbody>
-          </Table>
+              </thead>
+              <tbody>
+                {limited.map((quota) => (
+                  <tr key={quota.id}>
+                    <th scope="row" class="name" dir="auto">
+                      <Link to={address(QUOTA, { partner, id: quota.id })}>{nameOf(quota)}</Link>
+                    </th>
+                    <td>
+                      <CompactQuota of={quota} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </Table>
+          </>
         );
       }}
     </Shown>
@@ -157,7 +118,7 @@ function ClosestBases({ partner }: { partner: string }) {
 export function SpendOfAll() {
   return (
     <section aria-labelledby="today-all">
-      <h2 id="today-all">Spent today by all partners with quotas and in playgrounds (UTC)</h2>
+      <h2 id="today-all">Spent today by all partners (UTC)</h2>
       <Today />
     </section>
   );
@@ -168,7 +129,7 @@ export function Spend({ partner }: { partner: string }) {
     <>
       {may("keys") && (
         <section aria-labelledby="today">
-          <h2 id="today">Spent today with quotas and in playgrounds (UTC)</h2>
+          <h2 id="today">Spent today (UTC)</h2>
           <Today partner={partner} />
         </section>
       )}

@@ -132,7 +132,7 @@ function PartnerSections({ partner }: { partner: string }) {
   return (
     <>
       {may("calls") && <CallsInState partner={partner} title="Calls in progress" state="ongoing" none="Nobody is calling." />}
-      {may("calls") && <CallsInState partner={partner} title="Calls that failed" state="error" none="None." />}
+      {may("calls") && <CallsInState partner={partner} title="Calls of the last 7 days that failed" state="error" none="None." isRecent />}
       {may("webhooks") && <FailedDeliveries partner={partner} />}
       {(may("keys") || may("knowledge")) && <Spend partner={partner} />}
       {may("knowledge") && <UnfinishedKnowledge partner={partner} />}

@@ -3,7 +3,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import { type Style, type Turn, asText, withEvent } from "../characters/conversation";
+import { type Style, type Turn, asText, isRetryable, withEvent } from "../characters/conversation";
 import type { Content } from "../characters/draft";
 import { reply } from "../characters/replies";
 import { toProblem } from "../problem";
@@ -81,7 +81,7 @@ function useConversation(partner: string, content: Content, values: Record<strin
       if (turns.peek().length === 0) turns.value = cleared;
     });
   };
-  /** Sends the last turn again, in place of the reply that failed. */
+  /** Sends the last turn again, in place of a reply that failed or was stopped. */
   const retry = () => {
     const last = turns.peek().at(-2);
     if (isRunning.peek() || last?.role !== "user") return;
@@ -113,7 +113,7 @@ export function Playground({ partner, name, content, reference = null, values, g
   const opening = style.value === "spoken" ? greeting : "";
   const shown: Turn[] = turns.value.length === 0 && opening !== "" ? [{ role: "assistant", text: opening, state: "done" }] : turns.value;
   const last = turns.value.at(-1);
-  const hasFailed = last?.role === "assistant" && last.state === "failed";
+  const canRetry = last?.role === "assistant" && isRetryable(last);
   useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [turns.value]);
   const submit = () => {
     const said = text.peek().trim();
@@ -173,7 +173,7 @@ export function Playground({ partner, name, content, reference = null, values, g
             </select>
           </label>
           <ModelChoice partner={partner} model={model} />
-          {hasFailed && (
+          {canRetry && (
             <button
               type="button"
               onClick={() => {

@@ -1,6 +1,7 @@
 // The form of a question to a knowledge base.
 
 import { type Asked, DEFAULT_WEIGHTS, WEIGHTS, WEIGHT_LABELS, type Weights, weightsOf } from "../knowledge/retrieval";
+import { type Fields, fieldsOf } from "../knowledge/question-drafts";
 import { Problem } from "../problem";
 import { Form } from "../ui/form";
 
@@ -9,7 +10,7 @@ const MAX_TEXT = 20_000;
 const MAX_NAME = 200;
 
 /** Fields of the weights. An empty field is the default. */
-export function WeightFields({ of }: { of: Weights }) {
+export function WeightFields({ of, draft }: { of: Weights; draft?: Fields | null }) {
   return (
     <fieldset>
       <legend>Weights</legend>
@@ -18,7 +19,7 @@ export function WeightFields({ of }: { of: Weights }) {
         {WEIGHTS.map((name) => (
           <label key={name}>
             {WEIGHT_LABELS[name]}
-            <input name={name} type="number" min={0} max={1_000} step="any" defaultValue={of[name] ?? ""} placeholder={String(DEFAULT_WEIGHTS[name])} />
+            <input name={name} type="number" min={0} max={1_000} step="any" defaultValue={draft?.[name] ?? of[name] ?? ""} placeholder={String(DEFAULT_WEIGHTS[name])} />
           </label>
         ))}
       </div>
@@ -35,10 +36,16 @@ export function readWeights(fields: FormData): Weights {
 
 const isSentBy = ({ key, shiftKey, isComposing }: KeyboardEvent) => key === "Enter" && !shiftKey && !isComposing;
 
-type QuestionProps = { of: Asked | null; onAsk: (asked: Asked) => Promise<void> };
+type QuestionProps = {
+  of: Asked | null;
+  /** Texts that were typed before the form was left; they take the place of those of `of`. */
+  draft: Fields | null;
+  onType: (fields: Fields) => void;
+  onAsk: (asked: Asked) => Promise<void>;
+};
 
 /** A question, with what was said before it and the weights of the search behind a disclosure. */
-export function QuestionForm({ of, onAsk }: QuestionProps) {
+export function QuestionForm({ of, draft, onType, onAsk }: QuestionProps) {
   const text = (fields: FormData, name: string) => String(fields.get(name) ?? "").trim();
   const send = async (fields: FormData) => {
     const message = text(fields, "user_message");
@@ -51,24 +58,25 @@ export function QuestionForm({ of, onAsk }: QuestionProps) {
     event.preventDefault();
     (event.currentTarget as HTMLTextAreaElement).form?.requestSubmit();
   };
-  const hasMore = of !== null && (of.before !== "" || of.name !== "" || Object.keys(of.weights).length > 0);
+  const hasTyped = Object.entries(draft ?? {}).some(([name, text]) => name !== "user_message" && text !== "");
+  const hasMore = hasTyped || (of !== null && (of.before !== "" || of.name !== "" || Object.keys(of.weights).length > 0));
   return (
-    <Form action="Search" busy="Searching…" onSend={send}>
+    <Form action="Search" busy="Searching…" onType={(fields) => onType(fieldsOf(fields))} onSend={send}>
       <label>
         Question
-        <textarea name="user_message" rows={2} maxLength={MAX_TEXT} required defaultValue={of?.message ?? ""} dir="auto" onKeyDown={press} />
+        <textarea name="user_message" rows={2} maxLength={MAX_TEXT} required defaultValue={draft?.user_message ?? of?.message ?? ""} dir="auto" onKeyDown={press} />
       </label>
       <details open={hasMore}>
         <summary>What was said before, a name for “you”, and weights</summary>
         <label>
           What the character said before
-          <textarea name="robot_message" rows={2} maxLength={MAX_TEXT} defaultValue={of?.before ?? ""} dir="auto" />
+          <textarea name="robot_message" rows={2} maxLength={MAX_TEXT} defaultValue={draft?.robot_message ?? of?.before ?? ""} dir="auto" />
         </label>
         <label>
           Name that stands for “you” in a second form of the question
-          <input name="character_replacement_name" maxLength={MAX_NAME} autocomplete="off" defaultValue={of?.name ?? ""} dir="auto" />
+          <input name="character_replacement_name" maxLength={MAX_NAME} autocomplete="off" defaultValue={draft?.character_replacement_name ?? of?.name ?? ""} dir="auto" />
         </label>
-        <WeightFields of={of?.weights ?? {}} />
+        <WeightFields of={of?.weights ?? {}} draft={draft} />
       </details>
     </Form>
   );

@@ -4,9 +4,11 @@ import { useSignal } from "@preact/signals";
 
 import { RETRIEVAL, address } from "../addresses";
 import { type Schemas, api } from "../api";
+import { type DraftAt, fieldsOfAsked } from "../knowledge/question-drafts";
 import { questionEdits } from "../knowledge/question-edits";
 import { type Expected, expectedOf, questionAt } from "../knowledge/questions";
 import { type Asked, askedOf, askedParameters, documentRanks, isShareable, readAsked, searchBody } from "../knowledge/retrieval";
+import { typedQuestions } from "../knowledge/typed-questions";
 import { ask } from "../problem";
 import { Link, query, setQuery } from "../router";
 import { Icon } from "../ui/icon";
@@ -86,6 +88,7 @@ function Open({ partner, base, saved, isGone, reload }: OpenProps) {
   const round = useSignal(0);
   const asked = own.value ?? readAsked(query.value);
   const search = useSearch(partner, base, asked);
+  const typedAt = (): DraftAt => ({ partner, base, id, asked: readAsked(query.peek()) });
   const at = questionAt(partner, base, id, asked);
   const stored = questionEdits.of(at);
   // One that changes nothing gives way to a newer version.
@@ -103,11 +106,15 @@ function Open({ partner, base, saved, isGone, reload }: OpenProps) {
     own.value = fits ? null : next;
     // Documents that answer another question are for the user to tick.
     if (saved) questionEdits.set({ at, before: edit?.before ?? saved, asked: next, expected });
+    // What the address cannot hold stays typed.
+    typedQuestions.end(typedAt());
     setQuery(askedParameters(fits ? next : null));
+    if (!fits) typedQuestions.set(typedAt(), fieldsOfAsked(next));
     if (isSame) await search.reload();
   };
   const discard = () => {
     questionEdits.end(at);
+    typedQuestions.end(typedAt());
     own.value = saved && askedOf(saved, {});
     round.value += 1;
     setQuery(askedParameters(null));
@@ -115,7 +122,7 @@ function Open({ partner, base, saved, isGone, reload }: OpenProps) {
   return (
     <>
       {saved && <SavedNotice isGone={isGone} isOutdated={Boolean(edit?.before) && edit?.before?.updated_at !== saved.updated_at} onDiscard={edit ? discard : null} />}
-      <QuestionForm key={round.value} of={asked} onAsk={run} />
+      <QuestionForm key={round.value} of={asked} draft={typedQuestions.of(typedAt())} onType={(fields) => typedQuestions.set(typedAt(), fields)} onAsk={run} />
       {own.value && !isShareable(own.value) && (
         <p class="hint">The question is too long for the address of this page, so a link to the page does not have it.</p>
       )}

@@ -5,7 +5,7 @@ import { ask } from "../problem";
 import { NodeName } from "../system/node-name";
 import { NODE_NOTES, NODE_STATES, TONES } from "../system/words";
 import { Explained } from "../ui/explained";
-import { formatNumber } from "../ui/format";
+import { formatNumber, formatSeconds } from "../ui/format";
 import { Icon } from "../ui/icon";
 import { AsOf, useRecent } from "../ui/recent";
 import { useResource } from "../ui/resource";
@@ -41,7 +41,7 @@ function Row({ of }: { of: Node }) {
         {typeof calls === "number" ? formatNumber(calls) : "—"}
         {typeof max_calls === "number" && typeof calls === "number" && ` of ${formatNumber(max_calls)}`}
       </td>
-      <td>{seconds < 60 ? `${seconds.toFixed(1)} s ago` : <Time at={heartbeat_at} />}</td>
+      <td>{seconds < 60 ? `${formatSeconds(seconds)} ago` : <Time at={heartbeat_at} />}</td>
       <td>
         <Time at={started_at} />
       </td>

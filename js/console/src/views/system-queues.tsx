@@ -14,6 +14,9 @@ import { useResource } from "../ui/resource";
 import { Shown, Table } from "../ui/states";
 import { Time } from "../ui/time";
 
+/** Number of partners or knowledge bases that the API lists of each kind and reason. */
+const MOST_LISTED = 50;
+
 type Queue = Schemas["SystemQueue"];
 type Waiting = Schemas["WaitingWorkView"];
 
@@ -110,7 +113,7 @@ function WaitingWork({ of, most }: { of: Waiting[]; most: number }) {
           <th scope="col">Base</th>
           <th scope="col">Why</th>
           <th scope="col">Since</th>
-          <th scope="col">Goes on</th>
+          <th scope="col">Next due</th>
         </tr>
       </thead>
       <tbody>
@@ -140,12 +143,12 @@ function Jobs({ of: queues, most }: { of: Queue[]; most: number }) {
                 Oldest
               </th>
               <th scope="col" class="number">
-                Later
+                Scheduled
               </th>
-              <th scope="col">Next</th>
+              <th scope="col">Next due</th>
               <th scope="col">Running</th>
               <th scope="col" class="number">
-                Given up
+                Gave up
               </th>
               <th scope="col">Failed before</th>
             </tr>
@@ -170,11 +173,12 @@ export function Queues() {
   const queues = useRecent(useResource((call) => ask(api.GET("/api/system/queues", call)), []));
   return (
     <Shown of={queues}>
-      {({ answered_by, at, most_counted: most, queues: listed, waiting }) => (
+      {({ answered_by, at, most_counted: most, queues: listed, waiting, has_more }) => (
         <>
           <AsOf at={at} node={answered_by.name} of={queues} />
           <h2>What waits</h2>
           <WaitingWork of={waiting} most={most} />
+          {has_more && <p class="hint">More waits. Of each kind and reason, only the {formatNumber(MOST_LISTED)} with the most are shown.</p>}
           <h2>Jobs</h2>
           <Jobs of={listed} most={most} />
         </>

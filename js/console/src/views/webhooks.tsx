@@ -2,8 +2,9 @@
 
 import { DELIVERY, address } from "../addresses";
 import { shortId } from "../calls/names";
+import { type Days, daysQuery, readDays } from "../days";
 import { Link, query, setQuery } from "../router";
-import { Filters, StateFilter } from "../ui/filters";
+import { DaysFilter, Filters, StateFilter } from "../ui/filters";
 import { formatNumber } from "../ui/format";
 import { usePages } from "../ui/resource";
 import { RowAction } from "../ui/row-action";
@@ -14,7 +15,10 @@ import { notifyFailure } from "../ui/toasts";
 import { Subject } from "./call-names";
 import { DELIVERY_STATES, type Delivery, type DeliveryState, DeliveryStateLabel, readDeliveries, resend } from "./delivery";
 
-type RowProps = { partner: string; of: Delivery; filter: DeliveryState | null; onSent: () => void };
+/** A filter as the address holds it. */
+type DeliveryFilter = { state: DeliveryState | null } & Days;
+
+type RowProps = { partner: string; of: Delivery; filter: DeliveryFilter; onSent: () => void };
 
 function Row({ partner, of, filter, onSent }: RowProps) {
   const { id, event, subject, url, state, attempt_count, created_at, next_attempt_at } = of;
@@ -22,7 +26,7 @@ function Row({ partner, of, filter, onSent }: RowProps) {
   return (
     <tr>
       <th scope="row">
-        <Link to={address(DELIVERY, { partner, id }, { state: filter })}>
+        <Link to={address(DELIVERY, { partner, id }, filter)}>
           {event} <code>{shortId(id)}</code>
         </Link>
       </th>
@@ -47,8 +51,9 @@ function Row({ partner, of, filter, onSent }: RowProps) {
   );
 }
 
-function Nothing({ filter }: { filter: DeliveryState | null }) {
-  if (filter) return <Empty icon="webhook" title={`No delivery is ${filter}`} />;
+function Nothing({ filter: { state, from, to } }: { filter: DeliveryFilter }) {
+  if (from !== null || to !== null) return <Empty icon="webhook" title={`No delivery of these days${state ? ` is ${state}` : ""}`} />;
+  if (state) return <Empty icon="webhook" title={`No delivery is ${state}`} />;
   return (
     <Empty icon="webhook" title="No deliveries yet">
       <p>
@@ -59,16 +64,18 @@ function Nothing({ filter }: { filter: DeliveryState | null }) {
 }
 
 export function Webhooks({ partner }: { partner: string }) {
-  const filter = DELIVERY_STATES.find((state) => state === query.value.get("state")) ?? null;
-  const deliveries = usePages((call, cursor) => readDeliveries(call, partner, filter ? { state: filter } : {}, cursor), [partner, filter], {
-    partner,
-    kinds: ["delivery"],
-  });
+  const filter: DeliveryFilter = { state: DELIVERY_STATES.find((state) => state === query.value.get("state")) ?? null, ...readDays(query.value) };
+  const deliveries = usePages(
+    (call, cursor) => readDeliveries(call, partner, { ...(filter.state && { state: filter.state }), ...daysQuery(filter) }, cursor),
+    [partner, ...Object.values(filter)],
+    { partner, kinds: ["delivery"] },
+  );
   const reload = () => void deliveries.reload();
   return (
     <>
       <Filters label="Filter the deliveries">
-        <StateFilter states={DELIVERY_STATES} value={filter} onSet={(state) => setQuery({ state })} />
+        <StateFilter states={DELIVERY_STATES} value={filter.state} onSet={(state) => setQuery({ state })} />
+        <DaysFilter from={filter.from} to={filter.to} onSet={setQuery} />
       </Filters>
       <Shown of={deliveries}>
         {({ entries, next }) =>
@@ -93,7 +100,7 @@ export function Webhooks({ partner }: { partner: string }) {
                     </th>
                   </tr>
                 </thead>
-                <Rows of={entries} onView={deliveries.view}>
+                <Rows of={entries} hasMore={next !== null} onView={deliveries.view}>
                   {(delivery) => <Row key={delivery.id} partner={partner} of={delivery} filter={filter} onSent={reload} />}
                 </Rows>
               </Table>

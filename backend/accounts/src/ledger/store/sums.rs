@@ -146,6 +146,18 @@ impl UsageScope {
                     "quota IN (SELECT id FROM quotas WHERE purpose = $1 OR id = '{DRAFTS}' || partner)"
                 ),
             ),
+            Self::Knowledge(tenant) => (
+                vec![tenant.partner().as_str().into()],
+                format!(
+                    "quota IN (SELECT id FROM quotas WHERE partner = $1 AND purpose = 'budget' AND id <> '{DRAFTS}' || partner)"
+                ),
+            ),
+            Self::AllKnowledge => (
+                vec!["budget".into()],
+                format!(
+                    "quota IN (SELECT id FROM quotas WHERE purpose = $1 AND id <> '{DRAFTS}' || partner)"
+                ),
+            ),
         }
     }
 }

@@ -84,6 +84,45 @@ on_each_database!(usage_of_a_partner_is_summed_over_its_quotas, |database| {
     let refused = app.get(ADMIN_KEY, "/api/usage?group_by=colour").await;
     assert_eq!(refused.expect(400)["field"], "group_by");
 
+    // Knowledge bases count where they are asked for. Replies of drafts are none of them.
+    let drafts = "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+                  VALUES ('drafts:other', 'other', 'budget', '', '', '[]', FALSE, 'lifetime', 0, 0, 0)";
+    let cost = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES \
+                ('budget', '2026-01-02', 'gpt', '', 'cost', 1000), ('drafts:other', '2026-01-02', 'gpt', '', 'cost', 5)";
+    for sql in [drafts, cost] {
+        app.state.store.db().execute(sql).await.unwrap();
+    }
+    let with_bases = usage("?include=knowledge_bases").await;
+    assert_eq!(with_bases["total"], by_day["total"]);
+    let bases = &with_bases["knowledge_bases"];
+    assert_eq!(bases["total"]["requests"], 9);
+    assert_eq!(bases["total"]["dollars"], "0.00001");
+    assert_eq!(bases["models"][0]["model"], "gpt");
+    assert_eq!(with_bases["all"]["requests"], 12);
+    assert_eq!(with_bases["all"]["dollars"], "0.00004702");
+    let path = "/api/usage?include=knowledge_bases";
+    let everywhere = app.get(ADMIN_KEY, path).await.expect(200);
+    assert_eq!(everywhere["knowledge_bases"], *bases);
+    assert_eq!(everywhere["all"]["dollars"], "0.00005941");
+    let path = "/api/usage/other?include=knowledge_bases";
+    let none = app.get(&other.key, path).await.expect(200);
+    assert_eq!(none["knowledge_bases"]["models"], json!([]));
+    for path in [
+        format!("{PATH}?include=everything"),
+        format!("{}/usage?include=knowledge_bases", site.path),
+    ] {
+        let refused = app.get(&acme.key, &path).await.expect(400);
+        assert_eq!(refused["field"], "include");
+    }
+    let csv = accept(
+        &app,
+        &acme.key,
+        &format!("{PATH}?include=knowledge_bases"),
+        "text/csv",
+    )
+    .await;
+    assert_eq!(csv.expect(400)["field"], "include");
+
     let pick = |report: &Value, fields: [&str; 4]| -> Vec<Value> {
         let rows = report["rows"].as_array().unwrap().iter();
         rows.map(|row| json!(fields.map(|field| row.get(field))))
