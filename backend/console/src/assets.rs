@@ -49,8 +49,9 @@ const CONSOLE: Page = Page {
 /// The page of calls: the SDK in a page of its own, so that the console needs neither WebAssembly nor the microphone.
 const TALK: Page = Page {
     file: "talk.html",
-    policy: "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
-        require-trusted-types-for 'script'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; trusted-types 'none'",
+    // `connect-src` is the last directive, so that the nodes can be appended to its sources.
+    policy: "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
+        require-trusted-types-for 'script'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; trusted-types 'none'; connect-src 'self'",
     permissions: "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
     missing: TALK_NOT_BUILT,
 };
@@ -108,12 +109,16 @@ async fn talk<S: State>(extract::State(state): extract::State<S>, headers: Heade
 async fn policy_with_nodes(kernel: &Kernel) -> Option<HeaderValue> {
     kernel.config.http.node_url.as_ref()?;
     let origins = node::origins(kernel).await;
+    HeaderValue::try_from(connecting_to(origins.iter().map(AsRef::as_ref))).ok()
+}
+
+/// Returns the policy of the page of calls, with the sockets of these origins among the sources of `connect-src`.
+fn connecting_to<'a>(origins: impl Iterator<Item = &'a str>) -> String {
     // http -> ws, https -> wss.
-    let sockets = origins.iter().map(|it| it.replacen("http", "ws", 1));
-    let sockets = sockets.collect::<Vec<_>>().join(" ");
-    let own = "connect-src 'self'";
-    let policy = TALK.policy.replacen(own, &format!("{own} {sockets}"), 1);
-    HeaderValue::try_from(policy).ok()
+    let sockets = origins.filter_map(|origin| origin.strip_prefix("http"));
+    sockets.fold(TALK.policy.to_owned(), |policy, rest| {
+        format!("{policy} ws{rest}")
+    })
 }
 
 /// Answers with a file, or with the console for any path that the console itself understands.
@@ -252,6 +257,20 @@ mod tests {
         assert_eq!(accepts("br;q=0, gzip; q=0.0"), [false, false]);
         assert_eq!(accepts("identity"), [false, false]);
         assert_eq!(accepts("brotli, gzipped"), [false, false]);
+    }
+
+    #[test]
+    fn the_page_of_calls_connects_to_nodes() {
+        let origins = ["http://a.example:8080", "https://b.example"];
+        let policy = connecting_to(origins.into_iter());
+        let (own, with_nodes): (Vec<_>, Vec<_>) = (
+            TALK.policy.split("; ").collect(),
+            policy.split("; ").collect(),
+        );
+        let sources = "connect-src 'self' ws://a.example:8080 wss://b.example";
+        assert_eq!(with_nodes.last(), Some(&sources));
+        assert_eq!(own.last(), Some(&"connect-src 'self'"));
+        assert_eq!(with_nodes[..with_nodes.len() - 1], own[..own.len() - 1]);
     }
 
     #[test]

@@ -10,14 +10,14 @@ import { sessions } from "./api";
 import { toProblem } from "./problem";
 import { readTarget } from "./talk/address";
 import { Call } from "./talk/call";
-import type { Called } from "./talk/handover";
+import { Callee } from "./talk/callee";
 import { TalkPage } from "./talk/page";
 import { cancelCall, createCall, readCalled } from "./talk/target";
 import { Failed } from "./ui/states";
 import "./ui/theme";
 
 const target = readTarget(new URLSearchParams(location.search));
-const called: { current: Called | undefined } = { current: undefined };
+const callee = target && new Callee({ read: () => readCalled(target), now: () => new Date() });
 
 // A failure is told when a call begins, which loads them again.
 init({ wasmUrl: SDK_WASM_URL, workletUrl: SDK_WORKLET_URL }).catch(() => {});
@@ -25,9 +25,8 @@ const call = new Call({
   Manager: CallManager,
   devices: () => CallManager.getAvailableDevices(),
   create: async () => {
-    if (!target) throw new Error("The address names no character.");
-    called.current = await readCalled(target, called.current);
-    return createCall(target.partner, called.current);
+    if (!target || !callee) throw new Error("The address names no character.");
+    return createCall(target.partner, await callee.toCall());
   },
   cancel: cancelCall,
 });
@@ -37,7 +36,7 @@ const root = document.getElementById("app");
 async function start(): Promise<void> {
   if (!root) return;
   try {
-    render(<TalkPage target={target} call={call} called={called} />, root);
+    render(<TalkPage target={target} call={call} callee={callee} />, root);
     await sessions.read();
   } catch (error) {
     const problem = toProblem(error);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { load } from "./bundle.mjs";
 
-const { checkedAddress, drawnRange, indexAt, mark, nextScale, ownScript, partAt, readMarkdown, segmentAt } = await load(
+const { checkedAddress, drawnRange, indexAt, isBeyond, mark, nextScale, ownScript, partAt, readMarkdown, segmentAt } = await load(
   "documents/markdown.ts", "documents/pages.ts", "documents/segments.ts", "worker.ts",
 );
 
@@ -98,6 +98,9 @@ test("words of a recording are found by the time", () => {
   const found = [0, 1_000, 2_499, 2_500, 4_000, 6_500, 7_000].map((ms) => segmentAt(segments, ms));
   assert.deepEqual(found, [-1, 0, 0, 1, -1, 2, -1]);
   assert.equal(segmentAt([], 0), -1);
+  const beyond = (next, ms) => isBeyond({ entries: segments, next }, ms);
+  const end = segments.at(-1).end_ms;
+  assert.deepEqual([beyond("more", end - 1), beyond("more", end), beyond(null, end), isBeyond(undefined, 0)], [false, true, false, false]);
   assert.deepEqual([0, 59_999, 61_000, 3_725_000].map(mark), ["00:00", "00:59", "01:01", "1:02:05"]);
 });
 

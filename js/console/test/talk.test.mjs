@@ -51,6 +51,25 @@ test("the page gets the newest state of a draft from its editor, and notices whe
   assert.equal(await late, null);
 });
 
+test("the draft of a closed editor is called only by who was told", async () => {
+  const { Callee, closedWords } = await load("talk/callee.ts");
+  const draft = { name: "Ada", character: { personality: "One.", parameters: {} }, values: {} };
+  let [open, now] = [true, new Date(2026, 11, 1, 14, 3)];
+  const callee = new Callee({ read: async () => (open ? structuredClone(draft) : null), now: () => now });
+  assert.deepEqual(await callee.toCall(), draft);
+  assert.equal(callee.closedSince.value, null);
+  [open, now] = [false, new Date(2026, 11, 1, 15, 0)];
+  await assert.rejects(callee.toCall(), /Press “Call” again/);
+  assert.match(closedWords(callee.closedSince.value), /^The editor is closed: this is the draft of \d+:03/);
+  assert.deepEqual(await callee.toCall(), draft);
+  open = true;
+  assert.deepEqual(await callee.toCall(), draft);
+  assert.equal(callee.closedSince.value, null);
+
+  const nobody = new Callee({ read: async () => null, now: () => now });
+  await assert.rejects(nobody.toCall(), /is closed or shows something else/);
+});
+
 class FakeManager {
   static last;
   constructor(callbacks) {

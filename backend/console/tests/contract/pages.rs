@@ -22,8 +22,8 @@ async fn the_page_of_calls_alone_may_run_wasm_and_hear_the_microphone() {
     assert_eq!(talk.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(
         talk.header("content-security-policy"),
-        "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
-         require-trusted-types-for 'script'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; trusted-types 'none'"
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self'; \
+         require-trusted-types-for 'script'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; trusted-types 'none'; connect-src 'self'"
     );
     for (name, value) in [
         ("x-content-type-options", "nosniff"),

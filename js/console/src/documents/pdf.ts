@@ -24,7 +24,6 @@ export type Size = { width: number; height: number };
 type Drawn = { canvas: HTMLCanvasElement; text: HTMLElement };
 
 const WORDS: Record<string, string> = {
-  PasswordException: "The file is protected by a password. Download it to open it.",
   InvalidPDFException: "The file is damaged or no PDF file. Download it to look at it with another program.",
 };
 
@@ -32,6 +31,12 @@ function problemOf(error: unknown): Problem {
   const name = error instanceof Error ? error.name : "";
   return new Problem(400, name, WORDS[name] ?? "The pages of the file cannot be shown. Download it instead.");
 }
+
+/** Asks the user for the password of a file, in words that say if the last one was wrong. Rejects if nobody gives one. */
+export type AskPassword = (isWrong: boolean) => Promise<string>;
+
+/** pdf.js asked for another password because the last one was wrong (`PasswordResponses.INCORRECT_PASSWORD`). */
+const INCORRECT_PASSWORD = 2;
 
 /** An open file. Pages are drawn one at a time. */
 export class Pdf {
@@ -42,14 +47,21 @@ export class Pdf {
     private readonly worker: Worker,
     /** Size of the first page. */
     readonly first: Size,
+    /** Rejects when the worker dies. */
+    private readonly failed: Promise<never>,
+    private readonly fail: () => void,
   ) {}
 
-  /** Opens a file, whose bytes are handed over. Throws a {@link Problem}. */
-  static async open(data: ArrayBuffer): Promise<Pdf> {
+  /** Opens a file, whose bytes are handed over. A password stays in the page. Throws a {@link Problem}. */
+  static async open(data: ArrayBuffer, askPassword: AskPassword): Promise<Pdf> {
     const port = startWorker(PDF_WORKER_URL);
+    let fail = () => {};
     const failed = new Promise<never>((_, reject) => {
-      port.onerror = () => reject(new Error("the worker failed"));
+      fail = () => reject(new Error("the worker failed"));
+      port.onerror = fail;
     });
+    // Somebody waits for it only at times.
+    failed.catch(() => {});
     const files = new URL(PDF_FILES_URL, location.origin).href;
     const options = {
       data,
@@ -64,18 +76,40 @@ export class Pdf {
       verbosity: 0,
     };
     try {
-      const opening = async () => {
-        const file = await getDocument(options).promise;
+      const task = getDocument(options);
+      const opened = async () => {
+        const file = await task.promise;
         return { file, page: await file.getPage(1) };
       };
-      // A hostile file keeps the worker busy for ever.
-      const { file, page } = await within(Promise.race([opening(), failed]), OPEN_MS, systemClock);
+      // The user may take any time for a password, the worker may not.
+      const { file, page } = await new Promise<Awaited<ReturnType<typeof opened>>>((resolve, reject) => {
+        const opening = opened();
+        // A hostile file keeps the worker busy for ever. Each password begins a new wait.
+        let wait = 0;
+        const limit = () => {
+          const own = ++wait;
+          within(Promise.race([opening, failed]), OPEN_MS, systemClock).then(resolve, (error: unknown) => own === wait && reject(error as Error));
+        };
+        task.onPassword = (give: (password: string | Error) => void, reason: number) => {
+          wait += 1;
+          askPassword(reason === INCORRECT_PASSWORD).then((password) => {
+            limit();
+            give(password);
+          }, reject);
+        };
+        limit();
+      });
       const { width, height } = page.getViewport({ scale: 1 });
-      return new Pdf(file, port, { width, height });
+      return new Pdf(file, port, { width, height }, failed, fail);
     } catch (error) {
       port.terminate();
       throw problemOf(error);
     }
+  }
+
+  /** Calls back when the worker dies, after which no page can be drawn. */
+  onFailed(act: (problem: Problem) => void): void {
+    this.failed.catch(() => act(new Problem(0, "worker", "The pages of the file can no longer be drawn.")));
   }
 
   /** Number of pages. */
@@ -87,9 +121,9 @@ export class Pdf {
   draw(number: number, scale: number, place: HTMLElement, signal: AbortSignal): Promise<Size> {
     const drawn = this.#turn.then(async () => {
       signal.throwIfAborted();
-      const page = await this.file.getPage(number);
+      const page = await Promise.race([this.#page(number), this.failed]);
       signal.throwIfAborted();
-      const { canvas, text } = await drawPage(page, scale, signal);
+      const { canvas, text } = await Promise.race([drawPage(page, scale, signal), this.failed]);
       signal.throwIfAborted();
       clear(place);
       place.append(canvas, text);
@@ -98,6 +132,16 @@ export class Pdf {
     });
     this.#turn = drawn.catch(() => {});
     return drawn;
+  }
+
+  /** Reads a page. A worker that does not answer has died, which browsers do not always tell. */
+  async #page(number: number): Promise<PDFPageProxy> {
+    const page = this.file.getPage(number);
+    const late = systemClock.sleep(OPEN_MS).then(() => "late" as const);
+    const first = await Promise.race([page, late]);
+    if (first !== "late") return first;
+    this.fail();
+    return page;
   }
 
   /** Ends the worker, after a moment also if it does not answer. */

@@ -1,6 +1,7 @@
 // The words of a recording, with their times.
 
 import type { Schemas } from "../api";
+import type { Page } from "../problem";
 
 export type Segment = Schemas["SegmentView"];
 
@@ -14,6 +15,12 @@ export function segmentAt(segments: readonly Segment[], ms: number): number {
   }
   const found = segments[low - 1];
   return found && ms < found.end_ms ? low - 1 : -1;
+}
+
+/** Returns true if a time is behind the segments that are loaded, and there are more. */
+export function isBeyond(loaded: Page<Segment> | undefined, ms: number): boolean {
+  const last = loaded?.entries.at(-1);
+  return loaded !== undefined && loaded.next !== null && (!last || ms >= last.end_ms);
 }
 
 /** Returns a time as `mm:ss`, or as `h:mm:ss` from an hour on. */

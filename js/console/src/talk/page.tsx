@@ -13,8 +13,9 @@ import { useResource } from "../ui/resource";
 import { Loading, Shown } from "../ui/states";
 import type { Target } from "./address";
 import type { Call } from "./call";
+import { type Callee, closedWords } from "./callee";
 import type { Called } from "./handover";
-import { MAX_SECONDS, readCalled } from "./target";
+import { MAX_SECONDS } from "./target";
 import { stateWords } from "./words";
 
 /** Links to the console open beside this page, which would end its call by leaving. */
@@ -126,9 +127,9 @@ function LastReply({ partner, id, isOver }: { partner: string; id: string; isOve
   );
 }
 
-type TalkProps = { target: Target; called: Called; call: Call };
+type TalkProps = { target: Target; called: Called; closedSince: Date | null; call: Call };
 
-function Talk({ target, called, call }: TalkProps) {
+function Talk({ target, called, closedSince, call }: TalkProps) {
   const { partner } = target;
   const id = call.id.value;
   const { name, character } = called;
@@ -144,6 +145,12 @@ function Talk({ target, called, call }: TalkProps) {
         {typeof character === "string" ? "The newest version of the character." : "draft" in target ? "The character as it is written when you press “Call”, saved or not." : "An older version of the character."}{" "}
         A call costs what the models of the server cost, no quota limits it, and it ends after {MAX_SECONDS / 60} minutes.
       </p>
+      {closedSince && (
+        <p class="notice" role="status">
+          <Icon name="triangle-alert" />
+          <span>{closedWords(closedSince)}</span>
+        </p>
+      )}
       <Controls of={call} />
       <Captions of={call} name={name} />
       {id && <LastReply key={id} partner={partner} id={id} isOver={call.isOver.value} />}
@@ -158,11 +165,18 @@ function Talk({ target, called, call }: TalkProps) {
   );
 }
 
-export type PageProps = { target: Target | null; call: Call; called: { current: Called | undefined } };
+export type PageProps = { target: Target | null; call: Call; callee: Callee | null };
 
-function Content({ target, call, called }: PageProps & { target: Target }) {
-  const first = useResource(async () => (called.current = await readCalled(target, called.current)), []);
-  return <Shown of={first}>{(found) => <Talk target={target} called={called.current ?? found} call={call} />}</Shown>;
+function Content({ target, call, callee }: { target: Target; call: Call; callee: Callee }) {
+  const first = useResource(() => callee.read(), []);
+  useEffect(() => {
+    if (!("draft" in target)) return;
+    // Whoever comes back from the editor sees before the next call if that is closed now.
+    const look = () => void (call.isOver.peek() && callee.called.peek() && callee.read().catch(() => {}));
+    window.addEventListener("focus", look);
+    return () => window.removeEventListener("focus", look);
+  }, []);
+  return <Shown of={first}>{(found) => <Talk target={target} called={callee.called.value ?? found} closedSince={callee.closedSince.value} call={call} />}</Shown>;
 }
 
 function SignedOut() {
@@ -180,7 +194,7 @@ function SignedOut() {
   );
 }
 
-export function TalkPage({ target, call, called }: PageProps) {
+export function TalkPage({ target, call, callee }: PageProps) {
   const { current, isEnded } = sessions;
   // Whoever signs out, here or elsewhere, is not heard any more.
   useSignalEffect(() => {
@@ -192,10 +206,10 @@ export function TalkPage({ target, call, called }: PageProps) {
       {(isEnded.value || current.value === null) && <SignedOut />}
       {!isKnown && <Loading />}
       {current.value &&
-        (!target ? (
+        (!target || !callee ? (
           <p>The address names no character. Open this page from a character of the console.</p>
         ) : may("calls") ? (
-          <Content target={target} call={call} called={called} />
+          <Content target={target} call={call} callee={callee} />
         ) : (
           <p>Your key does not allow calls.</p>
         ))}

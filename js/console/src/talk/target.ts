@@ -13,16 +13,10 @@ import { type Called, request } from "./handover";
 /** Seconds after which a call ends. */
 export const MAX_SECONDS = 900;
 
-const EDITOR_CLOSED = new Problem(0, "editor_closed", "The page on which the character was written is closed or shows something else. Open its playground, and call from there.");
-
-/** Reads who is called. `last` is what was called last, for when the page of the editor is closed. */
-export async function readCalled(target: Target, last?: Called): Promise<Called> {
+/** Reads who is called; null if it is a draft whose editor is closed. */
+export async function readCalled(target: Target): Promise<Called | null> {
   const { partner } = target;
-  if ("draft" in target) {
-    const newest = (await request(joinTabs, target.draft, systemClock)) ?? last;
-    if (!newest) throw EDITOR_CLOSED;
-    return newest;
-  }
+  if ("draft" in target) return request(joinTabs, target.draft, systemClock);
   const { name, version } = target;
   const { personality, parameters, reference } = await (version === null ? readNewest(partner, name) : readVersion(partner, name, version));
   // Of versions, a reference is the newest.

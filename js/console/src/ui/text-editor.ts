@@ -8,6 +8,8 @@ import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
+import { type KeptLineEnds, keepLineEnds } from "./line-ends";
+
 /** Above this length, in UTF-16 units, the text is told of some time after a change: putting it together takes long. */
 const LONG = 300_000;
 const TELL_MS = 400;
@@ -49,9 +51,6 @@ export type TextEditorOptions = {
   onCursor: (position: number) => void;
 };
 
-/** Returns true if all line breaks of a text are those of Windows, which then stay so. */
-const hasOnlyCrLf = (text: string) => text.includes("\r\n") && !/(^|[^\r])\n|\r(?!\n)/.test(text);
-
 /** Types over a selection. Browsers would keep the looks of its text by style attributes, which the policy of the page forbids. */
 function replaceSelected(event: InputEvent, view: EditorView): boolean {
   const { state } = view;
@@ -63,6 +62,7 @@ function replaceSelected(event: InputEvent, view: EditorView): boolean {
 export class TextEditor {
   readonly #view: EditorView;
   readonly #readOnly = new Compartment();
+  readonly #lineEnds: KeptLineEnds;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -71,6 +71,7 @@ export class TextEditor {
   ) {
     const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     const { label, text, onCursor } = options;
+    this.#lineEnds = keepLineEnds(text);
     const extensions = [
       history(),
       search({ top: true }),
@@ -87,9 +88,9 @@ export class TextEditor {
         if (update.docChanged || update.selectionSet) onCursor(update.state.selection.main.head);
       }),
       this.#readOnly.of([]),
+      this.#lineEnds.extension,
     ];
-    const lineSeparator = hasOnlyCrLf(text) ? EditorState.lineSeparator.of("\r\n") : [];
-    this.#view = new EditorView({ parent: root, root, state: EditorState.create({ doc: text, extensions: [extensions, lineSeparator] }) });
+    this.#view = new EditorView({ parent: root, root, state: EditorState.create({ doc: text, extensions }) });
   }
 
   focus(): void {
@@ -120,6 +121,6 @@ export class TextEditor {
   }
 
   #tell(): void {
-    this.options.onText(this.#view.state.sliceDoc());
+    this.options.onText(this.#lineEnds.textOf(this.#view.state));
   }
 }

@@ -73,9 +73,8 @@ function MediaOriginal({ at, of, media, onRetry }: Props & { media: Media; onRet
   if (problem.value) return <Failed problem={problem.value} retry={onRetry} />;
   if (hasFailed.value) return <p class="none">This browser cannot show the file. Download it instead.</p>;
   if (!url.value) return <progress max={1} value={share.value} aria-label="Loading the original" />;
-  const fail = () => (hasFailed.value = true);
-  if (media.kind === "image") return <img class="original" src={url.value} alt={of.name} onError={fail} />;
-  return <Recording at={at} name={of.name} kind={media.kind} url={url.value} version={of.content_hash ?? ""} onFail={fail} />;
+  if (media.kind === "image") return <img class="original" src={url.value} alt={of.name} onError={() => (hasFailed.value = true)} />;
+  return <Recording at={at} name={of.name} kind={media.kind} url={url.value} version={of.content_hash ?? ""} />;
 }
 
 function PdfFile({ at, of, onRetry }: Props & { onRetry: () => void }) {

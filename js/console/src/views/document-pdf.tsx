@@ -155,6 +155,40 @@ function Pages({ pdf, name }: { pdf: Pdf; name: string }) {
   );
 }
 
+/** A question for the password of a file. */
+type Question = { isWrong: boolean; answer: (password: string) => void };
+
+/** Asks for the password of a file, which stays in the page. */
+function Password({ of }: { of: Question }) {
+  const text = useSignal("");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    of.answer(text.peek());
+  };
+  return (
+    <form class="pdf-password" onSubmit={submit}>
+      <label>
+        Password of the file
+        <input
+          type="password"
+          autocomplete="off"
+          aria-describedby="pdf-password-hint"
+          aria-invalid={of.isWrong}
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Open</button>
+      <p class="error" role="alert">
+        {of.isWrong && "The password is wrong."}
+      </p>
+      <p id="pdf-password-hint" class="hint">
+        The file is protected by a password. The password stays in this page: it is neither sent nor kept.
+      </p>
+    </form>
+  );
+}
+
 type OriginalProps = { at: DocumentAt; name: string; version: string; onRetry: () => void };
 
 /** The original of a document that is a PDF file. */
@@ -162,14 +196,28 @@ export function PdfOriginal({ at, name, version, onRetry }: OriginalProps) {
   const pdf = useSignal<Pdf | null>(null);
   const share = useSignal(0);
   const problem = useSignal<Problem | null>(null);
+  const question = useSignal<Question | null>(null);
   useEffect(() => {
     const stopped = new AbortController();
     let opened: Pdf | null = null;
+    const askPassword = (isWrong: boolean) =>
+      new Promise<string>((resolve, reject) => {
+        const answer = (password: string) => {
+          question.value = null;
+          resolve(password);
+        };
+        question.value = { isWrong, answer };
+        // Ends the worker of a file that nobody waits for.
+        stopped.signal.addEventListener("abort", () => reject(new Error("the page was left")), { once: true });
+      });
     const open = async () => {
       const blob = await download(at, "original", stopped.signal, (now) => (share.value = now));
-      opened = await Pdf.open(await blob.arrayBuffer());
-      if (stopped.signal.aborted) opened.close();
-      else pdf.value = opened;
+      opened = await Pdf.open(await blob.arrayBuffer(), askPassword);
+      if (stopped.signal.aborted) return opened.close();
+      opened.onFailed((failure) => {
+        if (!stopped.signal.aborted) problem.value = failure;
+      });
+      pdf.value = opened;
     };
     open().catch((error: unknown) => {
       if (!stopped.signal.aborted) problem.value = toProblem(error);
@@ -180,6 +228,7 @@ export function PdfOriginal({ at, name, version, onRetry }: OriginalProps) {
     };
   }, [at.partner, at.base, at.id, version]);
   if (problem.value) return <Failed problem={problem.value} retry={onRetry} />;
+  if (question.value) return <Password of={question.value} />;
   if (!pdf.value) return <progress max={1} value={share.value} aria-label="Loading the original" />;
   return <Pages pdf={pdf.value} name={name} />;
 }

@@ -5,28 +5,24 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { api } from "../api";
 import type { DocumentAt } from "../documents/contents";
-import { type Segment, mark, segmentAt } from "../documents/segments";
-import { ask } from "../problem";
-import { type Call, useResource } from "../ui/resource";
-import { Shown } from "../ui/states";
+import { type Segment, isBeyond, mark, segmentAt } from "../documents/segments";
+import { type Page, ask } from "../problem";
+import { type Call, usePages } from "../ui/resource";
+import { More, Shown } from "../ui/states";
 
-/** Segments that are read: more than 20 hours of speech. */
-const MAX_SEGMENTS = 5_000;
-
-/** Reads the segments of a recording, up to {@link MAX_SEGMENTS}. */
-async function readSegments({ partner, base, id }: DocumentAt, call: Call): Promise<Segment[]> {
-  const segments: Segment[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const params = { path: { partner, kb: base, doc_id: id }, query: { ...(cursor && { cursor }) } };
-    const page = await ask(api.GET("/api/document-transcript/{partner}/{kb}/{doc_id}", { ...call, params }));
-    segments.push(...page.segments);
-    cursor = page.next_cursor;
-  } while (cursor && segments.length < MAX_SEGMENTS);
-  return segments;
+/** Reads a page of the segments of a recording. */
+async function readSegments({ partner, base, id }: DocumentAt, call: Call, cursor?: string): Promise<Page<Segment>> {
+  const params = { path: { partner, kb: base, doc_id: id }, query: { ...(cursor && { cursor }) } };
+  const { segments, next_cursor } = await ask(api.GET("/api/document-transcript/{partner}/{kb}/{doc_id}", { ...call, params }));
+  return { entries: segments, next: next_cursor ?? null };
 }
 
-type WordsProps = { of: Segment[]; current: number; onSeek: (seconds: number) => void };
+type WordsProps = {
+  of: Segment[];
+  current: number;
+  /** Null where the sound cannot be played. */
+  onSeek: ((seconds: number) => void) | null;
+};
 
 function Words({ of, current, onSeek }: WordsProps) {
   const list = useRef<HTMLOListElement>(null);
@@ -42,7 +38,12 @@ function Words({ of, current, onSeek }: WordsProps) {
     <ol ref={list} class="segments-said" aria-label="Words">
       {of.map(({ begin_ms, text }, place) => (
         <li key={begin_ms}>
-          <button type="button" aria-current={place === current ? "true" : undefined} onClick={() => onSeek(begin_ms / 1_000)}>
+          <button
+            type="button"
+            aria-current={place === current ? "true" : undefined}
+            aria-disabled={onSeek === null}
+            onClick={() => onSeek?.(begin_ms / 1_000)}
+          >
             <span class="at">{mark(begin_ms)}</span> <span dir="auto">{text}</span>
           </button>
         </li>
@@ -51,13 +52,19 @@ function Words({ of, current, onSeek }: WordsProps) {
   );
 }
 
-type Props = { at: DocumentAt; name: string; kind: "audio" | "video"; url: string; version: string; onFail: () => void };
+type Props = { at: DocumentAt; name: string; kind: "audio" | "video"; url: string; version: string };
 
-export function Recording({ at, name, kind, url, version, onFail }: Props) {
+export function Recording({ at, name, kind, url, version }: Props) {
   const { partner, base, id } = at;
   const player = useRef<HTMLMediaElement | null>(null);
   const ms = useSignal(0);
-  const segments = useResource((call) => readSegments(at, call), [partner, base, id, version], { partner, kinds: ["document"], base, id });
+  const hasFailed = useSignal(false);
+  const segments = usePages((call, cursor) => readSegments(at, call, cursor), [partner, base, id, version], { partner, kinds: ["document"], base, id });
+  // The words follow the sound beyond those that are loaded.
+  const wantsMore = isBeyond(segments.data.value, ms.value) && !segments.isLoading.value && !segments.problem.value;
+  useEffect(() => {
+    if (wantsMore) void segments.more();
+  }, [wantsMore]);
   const follow = (event: Event & { currentTarget: HTMLMediaElement }) => (ms.value = event.currentTarget.currentTime * 1_000);
   const seek = (seconds: number) => {
     if (!player.current) return;
@@ -66,11 +73,27 @@ export function Recording({ at, name, kind, url, version, onFail }: Props) {
     player.current.play().catch(() => {});
   };
   const take = (element: HTMLMediaElement | null) => void (player.current = element);
-  const shared = { ref: take, controls: true, src: url, "aria-label": name, onError: onFail, onTimeUpdate: follow, onSeeking: follow };
+  const shared = { ref: take, controls: true, src: url, "aria-label": name, onError: () => (hasFailed.value = true), onTimeUpdate: follow, onSeeking: follow };
   return (
     <div class="recording">
-      {kind === "audio" ? <audio {...shared} /> : <video {...shared} />}
-      <Shown of={segments}>{(of) => <Words of={of} current={segmentAt(of, ms.value)} onSeek={seek} />}</Shown>
+      {hasFailed.value ? (
+        <p class="none" role="alert">
+          This browser cannot play the file. Download it instead.
+        </p>
+      ) : kind === "audio" ? (
+        <audio {...shared} />
+      ) : (
+        <video {...shared} />
+      )}
+      <Shown of={segments}>
+        {({ entries, next }) => (
+          <>
+            <Words of={entries} current={segmentAt(entries, ms.value)} onSeek={hasFailed.value ? null : seek} />
+            {next !== null && <p class="hint">There are more words. They are loaded as the sound gets there.</p>}
+            <More next={next} isLoading={segments.isLoading.value} more={segments.more} />
+          </>
+        )}
+      </Shown>
     </div>
   );
 }
