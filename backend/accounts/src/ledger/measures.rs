@@ -166,7 +166,7 @@ impl Amounts {
         self.with(Measure::OutputTokens, self.of(Measure::Tokens))
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_add)
     }
 
