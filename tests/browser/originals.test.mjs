@@ -176,7 +176,7 @@ consoleScene("a text of millions of characters is edited in the console", {}, as
   assert.equal(content, `Here ${long}`);
 });
 
-scene("the words of a recording follow its sound in the console", { models: true }, async (stage) => {
+scene("the words of a recording follow its sound in the console", { calm: true, models: true }, async (stage) => {
   const { page, route, add } = await opened(stage);
   const { id, path } = await add(new File([repeatedSpeech(10)], "orders.wav"));
   const segments = async () => (await stage.backend.admin("GET", `/api/document-transcript/${route}/${id}`)).content.segments;

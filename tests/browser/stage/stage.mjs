@@ -24,7 +24,7 @@ const PATIENCE_MS = 180_000;
 const PLAYS_AGAIN = process.env.COLLOQUY_TEST_RETRIES !== "0";
 
 /** Kinds of scenes, each played in an order of its own. Those of none are light. */
-const KINDS = ["alone", "calm", "busy", "waits", "console"];
+const KINDS = ["alone", "calm", "busy", "waits"];
 
 const scenes = [];
 const shared = {};
@@ -61,14 +61,14 @@ export function scene(name, options, play) {
   scenes.push({ name, options, play });
 }
 
-/** A test of the console in every browser: nothing in it depends on sound, so that it is played beside the others. */
+/** A test of the console in every browser, without the demo page. */
 export function consoleScene(name, options, play) {
   scene(name, { console: true, ...options }, play);
 }
 
 /**
- * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, those of the console, and all others, the
- * browsers side by side; then the calm ones, and those that measure.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait, and all others, two at a time in each browser;
+ * then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -88,13 +88,12 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const inEach = (kind) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind)));
+  const inEach = (kind, lanes) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind), lanes));
   const inTurn = (kind) => describe(kind, { concurrency: 1 }, inEach(kind));
-  describe("side by side", { concurrency: 1 + 3 * BROWSERS.length }, () => {
+  describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
     inTurn("busy");
     inEach("waits")();
-    inEach("console")();
-    inEach("light")();
+    inEach("light", 2)();
   });
   describe("calm", { concurrency: BROWSERS.length }, inEach("calm"));
   inTurn("alone");
@@ -106,28 +105,39 @@ function scenesOf(kind) {
 }
 
 /**
- * Plays scenes in a browser, one after the other, with a sound card of their own. Sound, browsers and this machine run in real time, so a
- * scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
+ * Plays scenes in a browser, in their order, as many at a time as there are lanes, each of which has a sound card of its own. Sound, browsers
+ * and this machine run in real time, so a scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
  */
-function playIn(browser, played) {
-  describe(browser, { concurrency: 1 }, () => {
-    const own = {};
-    before(() => open(own));
-    after(() => close(own));
+function playIn(browser, played, lanes = 1) {
+  describe(browser, { concurrency: lanes }, () => {
+    const free = [];
+    before(async () => {
+      for (let lane = 0; lane < lanes; lane++) free.push(await open());
+    });
+    after(() => Promise.all(free.map(close)));
     for (const each of played) {
       test(each.name, async () => {
+        const lane = free.pop();
         try {
-          await perform(new Stage(browser, own), each);
-        } catch (error) {
-          if (!PLAYS_AGAIN) throw error;
-          const twice = `browser: played twice, since it failed once: ${each.name}, in ${browser}`;
-          console.log(`${twice}: ${error.message}`);
-          remark(twice);
-          await perform(new Stage(browser, own), each);
+          await playTwice(browser, lane, each);
+        } finally {
+          free.push(lane);
         }
       });
     }
   });
+}
+
+async function playTwice(browser, lane, each) {
+  try {
+    await perform(new Stage(browser, lane), each);
+  } catch (error) {
+    if (!PLAYS_AGAIN) throw error;
+    const twice = `browser: played twice, since it failed once: ${each.name}, in ${browser}`;
+    console.log(`${twice}: ${error.message}`);
+    remark(twice);
+    await perform(new Stage(browser, lane), each);
+  }
 }
 
 /** Says something at the end of the run of all checks, where this is one. */
@@ -137,14 +147,14 @@ function remark(line) {
 }
 
 /** Opens a sound card and browsers that use it. */
-async function open(own) {
-  own.sound = await SoundCard.open();
-  own.browsers = new BrowserPool(own.sound.env);
+async function open() {
+  const sound = await SoundCard.open();
+  return { sound, browsers: new BrowserPool(sound.env) };
 }
 
-async function close(own) {
-  await own.browsers?.close();
-  await own.sound?.close();
+async function close({ sound, browsers }) {
+  await browsers.close();
+  await sound.close();
 }
 
 async function perform(stage, { name, options, play }) {
