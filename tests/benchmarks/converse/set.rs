@@ -16,7 +16,8 @@ pub(crate) const NAMES: [&str; 5] = ["shop", "library", "hotel", "guide", "figur
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Character {
-    /// Personality and parameters, as `/v3` takes them.
+    /// Personality and parameters; those of the demo for `guide`.
+    #[serde(default)]
     pub(crate) character: Value,
     /// Titles of its documents, which a refusal must not show.
     pub(crate) titles: Vec<String>,
