@@ -4,7 +4,7 @@
 //! by refusing everything, or by a refusal with a guess beside it.
 
 use super::{
-    set::{Begins, Turn},
+    set::{Begins, Kind, Turn},
     words::{has_phrase, sentences, words},
 };
 
@@ -91,6 +91,9 @@ pub(crate) fn judge(
     let mut faults = Vec::new();
     if said.is_empty() {
         faults.push("says nothing".to_owned());
+    }
+    if turn.kind != Kind::Manners && said == words(&turn.says) {
+        faults.push("says what the visitor said".to_owned());
     }
     let lower = answer.to_lowercase();
     for mark in MARKS.iter().filter(|mark| lower.contains(**mark)) {

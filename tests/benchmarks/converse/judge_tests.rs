@@ -121,3 +121,19 @@ fn questions_begin_with_their_answer_and_keep_their_language() {
     assert!(accepts(&german, "Das ist leider nur auf Englisch möglich."));
     assert!(!accepts(&german, "The shop is open from nine."));
 }
+
+#[test]
+fn the_words_of_the_visitor_are_no_answer() {
+    let name = Turn {
+        kind: Kind::Memory,
+        all: vec!["maria".to_owned()],
+        ..turn("I am Maria.")
+    };
+    assert!(accepts(&name, "Hello Maria!"));
+    assert!(!accepts(&name, "I am Maria"));
+    let hello = Turn {
+        kind: Kind::Manners,
+        ..name
+    };
+    assert!(accepts(&hello, "I am Maria"));
+}

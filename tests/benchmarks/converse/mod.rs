@@ -169,7 +169,7 @@ async fn create_character(
         _ => set::folder().join(name),
     };
     create_base(server, name, &folder).await?;
-    let mut body = match name {
+    let mut body: Value = match name {
         "guide" => serde_json::from_slice(&fs::read(examples().join("character.json"))?)?,
         _ => character.character.clone(),
     };

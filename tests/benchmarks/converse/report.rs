@@ -52,6 +52,7 @@ pub(crate) struct Failure {
     place: String,
     says: String,
     answer: String,
+    good: String,
     faults: Vec<String>,
 }
 
@@ -154,6 +155,7 @@ impl Failure {
         Self {
             place: judged.place,
             says: judged.turn.says,
+            good: judged.turn.good,
             answer: judged.answer,
             faults: judged.verdict.faults,
         }
@@ -168,12 +170,16 @@ impl fmt::Display for Report {
         for failure in &self.failures {
             writeln!(
                 f,
-                "{}\n  > {}\n  < {}\n  {}\n",
+                "{}\n  > {}\n  < {}\n  {}",
                 failure.place,
                 failure.says,
                 failure.answer,
                 failure.faults.join("; ")
             )?;
+            match failure.good.as_str() {
+                "" => writeln!(f)?,
+                good => writeln!(f, "  good: {good}\n")?,
+            }
         }
         let shown = |figure: Option<f64>| figure.map_or("-".to_owned(), |it| format!("{it:.1}"));
         let row = |f: &mut fmt::Formatter<'_>, name: &str, share: Share| {

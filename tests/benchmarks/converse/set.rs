@@ -56,6 +56,8 @@ pub(crate) struct Turn {
     pub(crate) language: Option<String>,
     /// First word of the answer.
     pub(crate) begins: Option<Begins>,
+    /// An answer that passes, shown beside one that does not.
+    pub(crate) good: String,
 }
 
 impl Turn {
@@ -132,7 +134,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> anyhow::Result<Character> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::converse::judge::has_rule;
+    use crate::converse::judge::{has_rule, judge};
 
     #[test]
     fn the_set_has_the_numbers_that_it_promises() {
@@ -149,5 +151,23 @@ mod tests {
         }
         assert_eq!((conversations, turns, unanswerable), (20, 200, 40));
         assert_eq!(hard, 44);
+    }
+
+    /// Every turn has an answer that passes; none passes by refusing or by saying the visitor's words.
+    #[test]
+    fn rules_can_be_met_and_not_by_stock_answers() {
+        for name in NAMES {
+            let character = read(&folder(), name).unwrap();
+            for turn in character.conversations.iter().flat_map(|it| &it.turns) {
+                let passes = |answer: &str| judge(turn, answer, &character.titles, None);
+                let good = passes(&turn.good);
+                assert!(good.is_acceptable(), "{name}: {}: {good:?}", turn.says);
+                let echo = (turn.kind != Kind::Manners).then_some(turn.says.as_str());
+                let stock = ["", "I don't know.", "I am sorry, I cannot say."];
+                for bad in stock.into_iter().chain(echo) {
+                    assert!(!passes(bad).is_acceptable(), "{name}: {}: {bad}", turn.says);
+                }
+            }
+        }
     }
 }
