@@ -103,6 +103,10 @@ pub(crate) fn judge(
     if said.len() > most {
         faults.push(format!("has {} words, not {most}", said.len()));
     }
+    let prices = said.iter().filter(|word| *word == "euros").count();
+    if prices > prices_of(turn.kind) {
+        faults.push(format!("tells {prices} prices"));
+    }
     for rule in &turn.all {
         if !any(&said, rule) {
             faults.push(format!("lacks {rule:?}"));
@@ -176,6 +180,14 @@ fn refusal(
     }
     if previous.is_some_and(|previous| words(previous) == said) {
         faults.push("repeats the previous refusal".to_owned());
+    }
+}
+
+/// Returns the most prices of an answer, so that a table read aloud does not pass; a sum may name its parts.
+fn prices_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Arithmetic | Kind::Control => 4,
+        _ => 3,
     }
 }
 

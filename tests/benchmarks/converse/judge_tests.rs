@@ -137,3 +137,19 @@ fn the_words_of_the_visitor_are_no_answer() {
     };
     assert!(accepts(&hello, "I am Maria"));
 }
+
+#[test]
+fn a_whole_table_is_no_answer() {
+    let student = Turn {
+        all: vec!["9 euros".to_owned()],
+        ..turn("And students?")
+    };
+    assert!(accepts(
+        &student,
+        "Students pay 9 euros a year, adults 24 euros."
+    ));
+    assert!(!accepts(
+        &student,
+        "Adult 24 euros, student 9 euros, child 0 euros, family 36 euros."
+    ));
+}
