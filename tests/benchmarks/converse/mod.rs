@@ -2,7 +2,7 @@
 //! asks `/v3/responses` turn by turn, with all earlier turns and answers.
 //!
 //! 200 turns in 20 conversations over five characters (a shop, a library, a hotel, the demo's guide and a figure of a story), and 40 questions that no
-//! document answers. Rules judge the answers ([`judge`]).
+//! document answers. Rules judge the answers ([`mod@judge`]).
 //!
 //! | figure | what it is |
 //! |---|---|
@@ -131,7 +131,9 @@ async fn start(options: &ConverseOptions) -> anyhow::Result<Server> {
             "1000000".to_owned(),
         ),
     ];
-    if let Some(models) = options.models.as_ref().filter(|_| !options.without_models) {
+    if options.without_models {
+        settings.push(("COLLOQUY_EMBEDDER_MODEL".to_owned(), "none".to_owned()));
+    } else if let Some(models) = &options.models {
         settings.push((
             "COLLOQUY_MODELS_DIR".to_owned(),
             models.display().to_string(),

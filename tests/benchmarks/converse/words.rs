@@ -50,7 +50,7 @@ pub(crate) fn has_phrase(words: &[String], phrase: &str) -> bool {
 
 /// Returns how many sentences a text has; a period within a number ends none.
 pub(crate) fn sentences(text: &str) -> usize {
-    let letters = |sentence: &&str| sentence.chars().any(char::is_alphanumeric);
+    let letters = |text: &str| text.chars().any(char::is_alphanumeric);
     let mut count = 0;
     for line in text.lines() {
         let pieces = line.split_inclusive([' ', '\u{a0}']);
@@ -58,11 +58,11 @@ pub(crate) fn sentences(text: &str) -> usize {
         for piece in pieces {
             sentence.push_str(piece);
             if piece.trim_end().ends_with(['.', '!', '?']) {
-                count += usize::from(letters(&sentence.as_str()));
+                count += usize::from(letters(&sentence));
                 sentence.clear();
             }
         }
-        count += usize::from(letters(&sentence.as_str()));
+        count += usize::from(letters(&sentence));
     }
     count
 }
