@@ -2,6 +2,7 @@
 
 mod call;
 mod consoles;
+mod converse;
 mod extract;
 mod figures;
 mod lists;
@@ -33,6 +34,8 @@ enum Benchmark {
     Call(call::CallOptions),
     /// Consoles that are open and that nobody uses: processor and memory of their event streams.
     Consoles(consoles::ConsolesOptions),
+    /// Conversations with the embedded answerer: how many answers are acceptable, wrong or rightly declined.
+    Converse(converse::ConverseOptions),
     /// Documents made Markdown: how much of their text is there, how fast, and in how much memory.
     Extract(extract::ExtractOptions),
     /// Lists of the console over a large database: how long each request takes.
@@ -59,6 +62,11 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
         Benchmark::Consoles(options) => {
             let report = consoles::run(options).await?;
+            code = report.exit_code();
+            Box::new(report)
+        }
+        Benchmark::Converse(options) => {
+            let report = converse::run(options).await?;
             code = report.exit_code();
             Box::new(report)
         }
