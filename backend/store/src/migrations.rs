@@ -116,7 +116,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files and their SQL. A name with `each` has a file for each database.
-const FILES: [(&str, Sql); 60] = sql_files![
+const FILES: [(&str, Sql); 61] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -177,6 +177,7 @@ const FILES: [(&str, Sql); 60] = sql_files![
     "0058_audit",
     "0059_system",
     "0060_call_details" each,
+    "0062_usage_columns" each,
 ];
 
 /// The migrations of a database, numbered from 1.

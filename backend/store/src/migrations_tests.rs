@@ -183,3 +183,74 @@ async fn documents_of_an_earlier_server_are_listed_on_postgres() {
     let mut connection = PgConnection::connect(url.as_str()).await.unwrap();
     migrated_with_rows!(connection, Dialect::Postgres);
 }
+
+/// Sums of days that a server of migration 61 leaves, each of one measure.
+const LEFT_DAYS: [&str; 3] = [
+    "INSERT INTO partners VALUES ('acme', 'Acme', '{}', 1, 1)",
+    "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+     VALUES ('q', 'acme', 'key', '', '', '[]', FALSE, 'lifetime', 0, 0, 0)",
+    "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES \
+     ('q', '2026-01-01', 'gpt', '', 'tokens', 9007199254740993), ('q', '2026-01-01', 'gpt', '', 'cost', 2), \
+     ('q', '2026-01-01', 'gpt', '', 'characters', 3), ('q', '2026-01-01', 'gpt', '', 'seconds', 4), \
+     ('q', '2026-01-01', 'gpt', '', 'input_tokens', 5), ('q', '2026-01-01', 'gpt', '', 'cached_tokens', 6), \
+     ('q', '2026-01-01', 'gpt', '', 'output_tokens', 7), ('q', '2026-01-01', 'gpt', '', 'reasoning_tokens', 8), \
+     ('q', '2026-01-01', 'gpt', '', 'requests', 9), ('q', '2026-01-01', 'gpt', 'acme/ada', 'requests', 1), \
+     ('q', '2026-01-01', 'tts', '', 'seconds', 11), ('q', '2026-01-02', 'gpt', '', 'cost', -12), \
+     ('q', '2026-01-03', 'gpt', '', 'requests', 0)",
+];
+
+const DAYS: &str = "SELECT quota || ' ' || day || ' ' || model || ' ' || character_ref || ' ' || CAST(tokens AS TEXT) || ' ' || CAST(cost AS TEXT) \
+     || ' ' || CAST(characters AS TEXT) || ' ' || CAST(seconds AS TEXT) || ' ' || CAST(input_tokens AS TEXT) || ' ' || CAST(cached_tokens AS TEXT) \
+     || ' ' || CAST(output_tokens AS TEXT) || ' ' || CAST(reasoning_tokens AS TEXT) || ' ' || CAST(requests AS TEXT) \
+     FROM usage_days ORDER BY quota, day, model, character_ref";
+
+/// Migrates a connection from 61 to 62, with sums of days.
+macro_rules! migrated_with_days {
+    ($connection:ident, $dialect:expr) => {
+        let all = migrator($dialect);
+        all.run_to(61, &mut $connection).await.unwrap();
+        for sql in LEFT_DAYS {
+            sqlx::query(sql).execute(&mut $connection).await.unwrap();
+        }
+        all.run_to(62, &mut $connection).await.unwrap();
+        let days: Vec<String> = sqlx::query_scalar(DAYS)
+            .fetch_all(&mut $connection)
+            .await
+            .unwrap();
+        assert_eq!(
+            days,
+            [
+                "q 2026-01-01 gpt  9007199254740993 2 3 4 5 6 7 8 9",
+                "q 2026-01-01 gpt acme/ada 0 0 0 0 0 0 0 0 1",
+                "q 2026-01-01 tts  0 0 0 11 0 0 0 0 0",
+                "q 2026-01-02 gpt  0 -12 0 0 0 0 0 0 0",
+            ]
+        );
+        // Days have one row each, and go with their quota.
+        let again = "INSERT INTO usage_days (quota, day, model, character_ref) VALUES ('q', '2026-01-01', 'gpt', '')";
+        let again = sqlx::query(again).execute(&mut $connection).await;
+        let refused = again.unwrap_err().into_database_error().unwrap();
+        assert!(refused.is_unique_violation());
+        let gone = "DELETE FROM partners";
+        sqlx::query(gone).execute(&mut $connection).await.unwrap();
+        let left: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM usage_days")
+            .fetch_one(&mut $connection)
+            .await
+            .unwrap();
+        assert_eq!(left, 0);
+    };
+}
+
+#[tokio::test]
+async fn sums_of_days_keep_their_amounts_on_sqlite() {
+    let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    migrated_with_days!(connection, Dialect::Sqlite);
+}
+
+#[tokio::test]
+async fn sums_of_days_keep_their_amounts_on_postgres() {
+    let database = TestDatabase::empty_postgres().await;
+    let url = database.postgres_url().unwrap();
+    let mut connection = PgConnection::connect(url.as_str()).await.unwrap();
+    migrated_with_days!(connection, Dialect::Postgres);
+}

@@ -192,8 +192,8 @@ pub(super) fn units(value: &Value) -> u64 {
 
 #[derive(sqlx::FromRow)]
 struct Sum {
-    measure: String,
-    amount: i64,
+    tokens: i64,
+    cost: i64,
 }
 
 #[derive(sqlx::FromRow)]
@@ -267,20 +267,23 @@ pub(super) async fn reconciled(
 ) -> Vec<Row> {
     let rows = rows(store).await;
     reconcile(&rows, upstream, markers, killed, budget);
-    let sql =
-        "SELECT measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days GROUP BY measure";
-    let days: Vec<Sum> = store.db().fetch_all(sql).await.unwrap();
+    let sql = "SELECT CAST(COALESCE(SUM(tokens), 0) AS BIGINT) AS tokens, CAST(COALESCE(SUM(cost), 0) AS BIGINT) AS cost FROM usage_days";
+    let days: Option<Sum> = store.db().fetch_one(sql).await.unwrap();
+    let days = days.unwrap();
     let sql = "SELECT amounts FROM usage_records";
     let records: Vec<Record> = store.db().fetch_all(sql).await.unwrap();
     let records: Vec<Value> = records
         .iter()
         .map(|record| serde_json::from_str(&record.amounts).unwrap())
         .collect();
-    for (measure, amounts) in ["tokens", "cost"].into_iter().zip(amounts(budget)) {
-        let of_days = days.iter().filter(|sum| sum.measure == measure);
-        let of_days: u64 = of_days.map(|sum| sum.amount.unsigned_abs()).sum();
+    let days = [("tokens", days.tokens), ("cost", days.cost)];
+    for ((measure, of_days), amounts) in days.into_iter().zip(amounts(budget)) {
         let of_records = records.iter().filter_map(|it| it[measure].as_u64());
-        assert_eq!(of_days, amounts.used, "{measure} of the days");
+        assert_eq!(
+            of_days.unsigned_abs(),
+            amounts.used,
+            "{measure} of the days"
+        );
         assert_eq!(
             of_records.sum::<u64>(),
             amounts.used,

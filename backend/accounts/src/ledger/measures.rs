@@ -175,7 +175,7 @@ impl Amounts {
     }
 
     /// The measures that there is anything of.
-    pub(super) fn some(self) -> impl Iterator<Item = (Measure, u64)> {
+    fn some(self) -> impl Iterator<Item = (Measure, u64)> {
         self.iter().filter(|(_, amount)| *amount > 0)
     }
 }

@@ -8,7 +8,6 @@ use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use serde::Serialize;
 
-use self::standing::AmountRow;
 pub use self::standing::part_of_limit;
 pub(crate) use self::standing::{QUOTA_AMOUNTS, StandingRow, recount, set_limits};
 pub(super) use self::standing::{ahead, bring_back, lock_ahead};
@@ -17,6 +16,7 @@ pub(super) use self::usage::{
     DayKey, NewRecord, Record, bound_record, correct_day, prune, record, remove_record,
     replace_record,
 };
+use self::{standing::AmountRow, usage::DayRow};
 use super::{
     Amounts, Measure, Standing,
     reservation::{Entry, Held},
@@ -247,7 +247,7 @@ pub(super) fn putting<'a>(
         Rows::of(accounts.clone().into_iter().filter_map(Account::row))?,
         Rows::of(accounts.into_iter().flat_map(Account::counters))?,
         Rows::of(records.iter().map(NewRecord::row))?,
-        Rows::of(days.into_iter().flat_map(usage::day_rows))?,
+        Rows::of(days.into_iter().map(|(key, sum)| DayRow { key, sum: *sum }))?,
     ])
 }
 

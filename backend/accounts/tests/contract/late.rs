@@ -7,7 +7,7 @@ use super::*;
 
 /// `(model, amount)` of the sums of days of a measure, by model.
 async fn days_of(node: &Accounts, measure: &'static str) -> Vec<(String, i64)> {
-    let sql = format!("SELECT model, amount FROM usage_days WHERE measure = '{measure}'");
+    let sql = format!("SELECT model, {measure} AS amount FROM usage_days");
     let rows: Vec<DayRow> = node.store.db().fetch_all(sql).await.unwrap();
     let mut days: Vec<_> = rows
         .into_iter()

@@ -18,31 +18,16 @@ const QUESTIONS: u32 = 500;
 pub(super) fn usage(seeded: &Seeded) -> Vec<String> {
     let now = seeded.now;
     let quota = id_of(Table::Quota, "i");
-    let measures = [
-        ("requests", "40 + i % 7"),
-        ("tokens", "90000 + i % 1009"),
-        ("cost", "1700000 + i % 10007"),
-        ("seconds", "600 + i % 61"),
-    ];
-    let days = |(measure, amount): &(&str, &str)| {
-        let of = |count: u32, of: u32| format!("(i / {of} % {count})");
-        let days: String = (0..DAYS)
-            .map(|before| format!(" WHEN {before} THEN '{}'", seeded.day(before.into())))
-            .collect();
-        let day = format!("CASE {}{days} END", of(DAYS, MODELS * CHARACTERS));
-        let owner = id_of(
-            Table::Quota,
-            &format!("(i / {})", MODELS * CHARACTERS * DAYS),
-        );
-        format!(
-            "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) {} \
-             SELECT {owner}, {day}, 'model-' || CAST({} AS TEXT), '{PARTNER}/character-' || CAST({} AS TEXT), '{measure}', {amount} FROM n",
-            rows(QUOTAS * DAYS * MODELS * CHARACTERS),
-            of(MODELS, CHARACTERS),
-            of(CHARACTERS, 1),
-        )
-    };
-    let mut statements = vec![
+    let of = |count: u32, of: u32| format!("(i / {of} % {count})");
+    let days: String = (0..DAYS)
+        .map(|before| format!(" WHEN {before} THEN '{}'", seeded.day(before.into())))
+        .collect();
+    let day = format!("CASE {}{days} END", of(DAYS, MODELS * CHARACTERS));
+    let owner = id_of(
+        Table::Quota,
+        &format!("(i / {})", MODELS * CHARACTERS * DAYS),
+    );
+    vec![
         format!(
             "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) {} \
              SELECT {quota}, '{PARTNER}', 'key', 'quota ' || CAST(i AS TEXT), 'seeded-' || CAST(i AS TEXT), '[\"text\"]', FALSE, 'lifetime', 0, {now}, {now} FROM n",
@@ -53,9 +38,15 @@ pub(super) fn usage(seeded: &Seeded) -> Vec<String> {
              SELECT {quota}, 'tokens', 1000000000000, 1000000 + i, 0 FROM n",
             rows(QUOTAS)
         ),
-    ];
-    statements.extend(measures.iter().map(days));
-    statements
+        format!(
+            "INSERT INTO usage_days (quota, day, model, character_ref, requests, tokens, cost, seconds) {} \
+             SELECT {owner}, {day}, 'model-' || CAST({} AS TEXT), '{PARTNER}/character-' || CAST({} AS TEXT), \
+             40 + i % 7, 90000 + i % 1009, 1700000 + i % 10007, 600 + i % 61 FROM n",
+            rows(QUOTAS * DAYS * MODELS * CHARACTERS),
+            of(MODELS, CHARACTERS),
+            of(CHARACTERS, 1),
+        ),
+    ]
 }
 
 /// Returns the statements that write as many transcripts and analyses as there are calls. Each tenth failed.

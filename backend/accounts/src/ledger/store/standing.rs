@@ -3,7 +3,9 @@
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
 use super::{
-    Amounts, PUT, Standing, TAKE, Taken, insert, measure, parse_amounts, putting, stored, taking,
+    Amounts, PUT, Standing, TAKE, Taken, insert, measure, parse_amounts, putting, stored,
+    sums::{Sums, summed},
+    taking,
 };
 use crate::{
     ledger::{Limits, Period, books},
@@ -202,13 +204,6 @@ pub(crate) async fn recount(
     PUT.run_in(transaction, putting).await.map(|_| ())
 }
 
-/// A sum of days.
-#[derive(sqlx::FromRow)]
-struct UsageSum {
-    measure: String,
-    amount: i64,
-}
-
 /// What was used of a quota between these times, by the sums of its days; without an end since the first.
 async fn used_in(
     transaction: &Transaction,
@@ -216,18 +211,17 @@ async fn used_in(
     start: i64,
     end: Option<i64>,
 ) -> Result<Amounts, StoreError> {
-    let sql = "SELECT measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days \
-               WHERE quota = $1 AND day >= $2 AND (CAST($3 AS TEXT) IS NULL OR day < $3) GROUP BY measure";
+    let sql = format!(
+        "SELECT {} FROM usage_days WHERE quota = $1 AND day >= $2 AND (CAST($3 AS TEXT) IS NULL OR day < $3)",
+        summed()
+    );
     let values = [
         quota.into(),
         books::day(start).into(),
         end.map(books::day).into(),
     ];
-    let rows: Vec<UsageSum> = transaction.fetch_all(statement(sql, values)).await?;
-    let mut used = Amounts::default();
-    for row in rows {
-        used = used.with(measure(&row.measure)?, row.amount.unsigned_abs());
-    }
+    let sums: Option<Sums> = transaction.fetch_one(statement(sql, values)).await?;
+    let used = sums.map_or(Amounts::default(), |sums| sums.0);
     Ok(used.limited())
 }
 

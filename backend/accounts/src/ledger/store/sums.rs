@@ -1,6 +1,6 @@
 //! The SQL that sums days of usage in groups.
 
-use colloquy_store::{Dialect, Executor, StoreError, Value, statement};
+use colloquy_store::{Executor, StoreError, Value, statement};
 
 use super::stored;
 use crate::ledger::{
@@ -31,56 +31,40 @@ pub(in crate::ledger) async fn usage(
             values.push(group.of(after).into());
             reached.push(format!("${}", values.len()));
         }
-        later = format!("WHERE ({}) > ({})", columns(&groups), reached.join(", "));
+        later = format!("AND ({}) > ({})", columns(&groups), reached.join(", "));
     }
     values.push(stored(most).into());
-    let sql = sums(db.dialect(), &groups, &condition, &later, values.len());
+    let sql = sums(&groups, &condition, &later, values.len());
     let rows: Vec<SumRow> = db.fetch_all(statement(sql, values)).await?;
     Ok(rows.into_iter().map(SumRow::parse).collect())
 }
 
-/// Returns the statement of [`usage`]; `most` is the number of its last value. On SQLite the inner sums are of a prefix of the primary key, whose groups
-/// need no sorting. PostgreSQL hashes the groups that are wanted, and would sort those of a prefix.
-fn sums(dialect: Dialect, groups: &[Group], condition: &str, later: &str, most: usize) -> String {
-    let names = Measure::ALL.map(Measure::stored_name);
-    let inner = names.map(|name| {
-        format!("CAST(SUM(CASE measure WHEN '{name}' THEN amount ELSE 0 END) AS BIGINT) AS {name}")
-    });
-    let outer = names.map(|name| format!("CAST(SUM({name}) AS BIGINT) AS {name}"));
+/// Returns the statement of [`usage`]; `most` is the number of its last value.
+fn sums(groups: &[Group], condition: &str, later: &str, most: usize) -> String {
     let wanted = columns(groups);
-    let inner_groups = match dialect {
-        Dialect::Postgres => wanted.as_str(),
-        Dialect::Sqlite => prefix(groups),
-    };
     let shown = Group::ALL.map(|group| match groups.contains(&group) {
         true => group.column().to_owned(),
         false => format!("CAST(NULL AS TEXT) AS {}", group.column()),
     });
     let name = match groups.contains(&Group::Quota) {
-        true => "(SELECT q.name FROM quotas q WHERE q.id = sums.quota)",
+        true => "(SELECT q.name FROM quotas q WHERE q.id = usage_days.quota)",
         false => "CAST(NULL AS TEXT)",
     };
     format!(
-        "SELECT {shown}, {name} AS quota_name, {outer} FROM (SELECT {inner_groups}, {inner} FROM usage_days \
-         WHERE {condition} AND day BETWEEN $2 AND $3 GROUP BY {inner_groups}) AS sums \
-         {later} GROUP BY {wanted} ORDER BY {wanted} LIMIT ${most}",
+        "SELECT {shown}, {name} AS quota_name, {sums} FROM usage_days \
+         WHERE {condition} AND day BETWEEN $2 AND $3 {later} GROUP BY {wanted} ORDER BY {wanted} LIMIT ${most}",
         shown = shown.join(", "),
-        outer = outer.join(", "),
-        inner = inner.join(", "),
+        sums = summed(),
     )
 }
 
-/// Returns the shortest prefix of the primary key that has these groups.
-fn prefix(groups: &[Group]) -> &'static str {
-    if groups.contains(&Group::Character) {
-        "quota, day, model, character_ref"
-    } else if groups.contains(&Group::Model) {
-        "quota, day, model"
-    } else if groups.contains(&Group::Day) {
-        "quota, day"
-    } else {
-        "quota"
-    }
+/// Returns the columns of [`Sums`], over rows of `usage_days`.
+pub(super) fn summed() -> String {
+    let sums = Measure::ALL.map(|measure| {
+        let name = measure.stored_name();
+        format!("CAST(COALESCE(SUM({name}), 0) AS BIGINT) AS {name}")
+    });
+    sums.join(", ")
 }
 
 fn columns(groups: &[Group]) -> String {
@@ -188,7 +172,7 @@ impl SumRow {
 }
 
 /// A column for each measure.
-struct Sums(Amounts);
+pub(super) struct Sums(pub(super) Amounts);
 
 impl<'r, R> sqlx::FromRow<'r, R> for Sums
 where

@@ -1,10 +1,10 @@
 //! The SQL of usage: records in detail, and sums of days.
 
-use colloquy_store::{Executor, StoreError, statement};
-use serde::Serialize;
+use colloquy_store::{Executor, StoreError, Value, statement};
+use serde::{Serialize, Serializer, ser::SerializeSeq as _};
 
 use super::{insert, parse_amounts, stored};
-use crate::ledger::{Amounts, Outcome, reservation::Held};
+use crate::ledger::{Amounts, Measure, Outcome, reservation::Held};
 
 /// The usage of a reservation that was settled.
 pub(in crate::ledger) struct NewRecord<'a> {
@@ -64,30 +64,47 @@ pub(in crate::ledger) struct DayKey<'a> {
     pub(in crate::ledger) character: &'a str,
 }
 
-/// Adds to the sums of days, of locked quotas: rows of [`day_rows`], each key once.
+/// The columns of a [`DayKey`].
+const DAY: [&str; 4] = ["quota", "day", "model", "character_ref"];
+
+/// Adds to the sums of days, of locked quotas: rows of [`DayRow`], each key once.
 pub(super) fn add_days() -> String {
-    let key = ["quota", "day", "model", "character_ref", "measure"];
+    let amounts = Measure::ALL.map(Measure::stored_name);
+    format!("{} {}", insert("usage_days", &DAY, &amounts), or_add())
+}
+
+/// Returns the end of an `INSERT` into `usage_days` that adds to the sums that are there.
+fn or_add() -> String {
+    let sums = Measure::ALL.map(|measure| {
+        let name = measure.stored_name();
+        format!("{name} = usage_days.{name} + excluded.{name}")
+    });
     format!(
-        "{} ON CONFLICT ({}) DO UPDATE SET amount = usage_days.amount + excluded.amount",
-        insert("usage_days", &key, &["amount"]),
-        key.join(", "),
+        "ON CONFLICT ({}) DO UPDATE SET {}",
+        DAY.join(", "),
+        sums.join(", ")
     )
 }
 
-/// What is added to a day.
-pub(super) fn day_rows<'a>(
-    (key, sum): (&'a DayKey<'_>, &Amounts),
-) -> impl Iterator<Item = impl Serialize + use<'a>> + use<'a> {
-    sum.some().map(|(measure, amount)| {
-        (
-            key.quota,
-            key.day.as_str(),
-            key.model,
-            key.character,
-            measure.stored_name(),
-            stored(amount),
-        )
-    })
+/// The amounts that are added to a day.
+pub(super) struct DayRow<'a> {
+    pub(super) key: &'a DayKey<'a>,
+    pub(super) sum: Amounts,
+}
+
+/// An array: the key, then each measure.
+impl Serialize for DayRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { key, sum } = self;
+        let mut row = serializer.serialize_seq(Some(DAY.len() + Measure::ALL.len()))?;
+        for text in [key.quota, key.day.as_str(), key.model, key.character] {
+            row.serialize_element(text)?;
+        }
+        for (_, amount) in sum.iter() {
+            row.serialize_element(&stored(amount))?;
+        }
+        row.end()
+    }
 }
 
 /// The record of a reservation that was settled.
@@ -193,31 +210,36 @@ pub(in crate::ledger) async fn correct_day(
     counted: Amounts,
     used: Amounts,
 ) -> Result<(), StoreError> {
-    for (measure, used) in used.iter() {
-        let more = stored(used).saturating_sub(stored(counted.of(measure)));
-        if more == 0 {
-            continue;
-        }
-        let sql = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES ($1, $2, $3, $4, $5, $6) \
-                   ON CONFLICT (quota, day, model, character_ref, measure) DO UPDATE SET amount = usage_days.amount + excluded.amount";
-        let values = [
-            key.quota.into(),
-            key.day.as_str().into(),
-            key.model.into(),
-            key.character.into(),
-            measure.stored_name().into(),
-            more.into(),
-        ];
-        db.execute(statement(sql, values)).await?;
+    let more = used.zip(counted, |used, counted| {
+        stored(used).saturating_sub(stored(counted))
+    });
+    if more.iter().all(|(_, more)| more == 0) {
+        return Ok(());
     }
-    let sql = "DELETE FROM usage_days WHERE quota = $1 AND day = $2 AND model = $3 AND character_ref = $4 AND amount = 0";
-    let values = [
-        key.quota.into(),
-        key.day.as_str().into(),
-        key.model.into(),
-        key.character.into(),
-    ];
-    db.execute(statement(sql, values)).await.map(|_| ())
+    let amounts = Measure::ALL.map(Measure::stored_name);
+    let columns = [DAY.as_slice(), &amounts].concat();
+    let places: Vec<String> = (1..=columns.len())
+        .map(|place| format!("${place}"))
+        .collect();
+    let sql = format!(
+        "INSERT INTO usage_days ({}) VALUES ({}) {}",
+        columns.join(", "),
+        places.join(", "),
+        or_add()
+    );
+    let day = [key.quota, key.day.as_str(), key.model, key.character];
+    let values = day.into_iter().map(Value::from);
+    let values = values.chain(more.iter().map(|(_, more)| Value::from(more)));
+    db.execute(statement(sql, values)).await?;
+    // Without its last request a day has no row.
+    let none = amounts.map(|name| format!("{name} = 0"));
+    let sql = format!(
+        "DELETE FROM usage_days WHERE quota = $1 AND day = $2 AND model = $3 AND character_ref = $4 AND {}",
+        none.join(" AND ")
+    );
+    db.execute(statement(sql, day.map(Value::from)))
+        .await
+        .map(|_| ())
 }
 
 /// Removes some of the records that were settled before. How many it removed.

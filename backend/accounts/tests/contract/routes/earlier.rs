@@ -147,7 +147,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
                 .unwrap(),
             0
         );
-        assert_eq!(rows("usage_days WHERE amount = 0").await.unwrap(), 0);
+        assert_eq!(rows("usage_days WHERE requests = 0").await.unwrap(), 0);
         rows("quotas WHERE limit_tokens > 0").await.unwrap_err();
 
         assert_eq!(

@@ -44,7 +44,7 @@ on_each_database!(usage_of_a_partner_is_summed_over_its_quotas, |database| {
     // Budgets do not.
     let budget = "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
                   VALUES ('budget', 'acme', 'budget', '', '', '[]', FALSE, 'lifetime', 0, 0, 0)";
-    let days = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES ('budget', '2026-01-02', 'gpt', '', 'requests', 9)";
+    let days = "INSERT INTO usage_days (quota, day, model, character_ref, requests) VALUES ('budget', '2026-01-02', 'gpt', '', 9)";
     for sql in [budget, days] {
         app.state.store.db().execute(sql).await.unwrap();
     }
@@ -287,8 +287,8 @@ on_each_database!(json_has_a_limit_of_rows_and_csv_has_all, |database| {
     // More than two pages, and days of two months.
     let sql = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10001), \
                days (day) AS (SELECT '2026-01-01' UNION ALL SELECT '2026-02-28') \
-               INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) \
-               SELECT CAST($1 AS TEXT), day, 'model-' || CAST(n AS TEXT), '', 'requests', n FROM numbers, days WHERE day = '2026-01-01' OR n > 1";
+               INSERT INTO usage_days (quota, day, model, character_ref, requests) \
+               SELECT CAST($1 AS TEXT), day, 'model-' || CAST(n AS TEXT), '', n FROM numbers, days WHERE day = '2026-01-01' OR n > 1";
     let db = app.state.store.db();
     let inserted = db.execute(statement(sql, [id_of(&quota).into()])).await;
     assert_eq!(inserted.unwrap(), 20_001);
