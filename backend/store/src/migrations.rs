@@ -177,7 +177,7 @@ const FILES: [(&str, Sql); 61] = sql_files![
     "0058_audit",
     "0059_system",
     "0060_call_details" each,
-    "0062_usage_columns" each,
+    "0061_usage_columns" each,
 ];
 
 /// The migrations of a database, numbered from 1.

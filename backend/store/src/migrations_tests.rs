@@ -208,11 +208,11 @@ const DAYS: &str = "SELECT quota || ' ' || day || ' ' || model || ' ' || charact
 macro_rules! migrated_with_days {
     ($connection:ident, $dialect:expr) => {
         let all = migrator($dialect);
-        all.run_to(61, &mut $connection).await.unwrap();
+        all.run_to(60, &mut $connection).await.unwrap();
         for sql in LEFT_DAYS {
             sqlx::query(sql).execute(&mut $connection).await.unwrap();
         }
-        all.run_to(62, &mut $connection).await.unwrap();
+        all.run_to(61, &mut $connection).await.unwrap();
         let days: Vec<String> = sqlx::query_scalar(DAYS)
             .fetch_all(&mut $connection)
             .await
