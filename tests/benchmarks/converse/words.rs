@@ -5,7 +5,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::<String>::new();
     let mut is_money = false;
     // Tens that were written out just before: `twenty` of `twenty-five`.
-    let mut tens = None;
+    let mut tens: Option<u32> = None;
     for word in split(text) {
         match word.as_str() {
             "€" => match words.last().is_some_and(|last| is_number(last)) {
