@@ -87,9 +87,9 @@ on_each_database!(usage_of_a_partner_is_summed_over_its_quotas, |database| {
     // Knowledge bases count where they are asked for. Replies of drafts are none of them.
     let drafts = "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
                   VALUES ('drafts:other', 'other', 'budget', '', '', '[]', FALSE, 'lifetime', 0, 0, 0)";
-    let cost = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES \
-                ('budget', '2026-01-02', 'gpt', '', 'cost', 1000), ('drafts:other', '2026-01-02', 'gpt', '', 'cost', 5)";
-    for sql in [drafts, cost] {
+    let cost = "UPDATE usage_days SET cost = 1000 WHERE quota = 'budget'";
+    let of_drafts = "INSERT INTO usage_days (quota, day, model, character_ref, cost) VALUES ('drafts:other', '2026-01-02', 'gpt', '', 5)";
+    for sql in [drafts, cost, of_drafts] {
         app.state.store.db().execute(sql).await.unwrap();
     }
     let with_bases = usage("?include=knowledge_bases").await;
