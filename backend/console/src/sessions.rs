@@ -38,8 +38,8 @@ const MOST_LINKS_OF_KEY: i64 = 100;
 
 /// How long ago a response that lasts may have asked for its session: it does so more than once in this time.
 const OF_LATE: Duration = Duration::from_secs(45);
-/// How many sessions are read with one statement.
-const READ_AT_ONCE: usize = 512;
+/// How many sessions are read with one statement: SQLite looks each of its parameters up among those before it.
+const READ_AT_ONCE: usize = 128;
 
 /// A session.
 #[derive(Debug, Clone)]
@@ -244,7 +244,8 @@ async fn read_lasting(console: &Console, sha256: &str) -> Result<Arc<Session>, A
     if let Some(session) = console.sessions.get(sha256) {
         return Ok(session);
     }
-    let lasting = console.lasting.of_late(console.clock.now_ms());
+    let mut lasting = console.lasting.of_late(console.clock.now_ms());
+    lasting.retain(|sha256| console.sessions.get(sha256).is_none());
     let lasting: Vec<&str> = lasting.iter().map(String::as_str).collect();
     let mut own = None;
     for some in lasting.chunks(READ_AT_ONCE) {
