@@ -119,6 +119,6 @@ async function losesItsRelay(stage, transport) {
 }
 
 for (const transport of ["udp", "tcp"]) {
-  scene(`a relay of the page's own, over ${transport.toUpperCase()}, is found again after it was away`, { waits: true }, (stage) =>
+  scene(`a relay of the page's own, over ${transport.toUpperCase()}, is found again after it was away`, { waits: true, sound: true }, (stage) =>
     losesItsRelay(stage, transport));
 }

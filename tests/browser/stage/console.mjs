@@ -2,7 +2,7 @@
 
 import { By, Key } from "selenium-webdriver";
 
-import { until } from "./waiting.mjs";
+import { untilInPage } from "./waiting.mjs";
 
 const HEADERS = { "X-Colloquy-Console": "http" };
 
@@ -39,10 +39,16 @@ export class ConsolePage {
     return this.driver.executeScript("return document.body.innerText");
   }
 
+  /** Waits in the page until `look` finds something, for which it gets what is given. */
+  #until(what, look, given, options) {
+    return untilInPage(this.driver, what, look, given, options);
+  }
+
   /** Waits until the page says this. */
   async says(words, withinMs) {
+    const said = (wanted) => document.body.innerText.includes(wanted);
     try {
-      await until(`the console says ${words}`, async () => (await this.text()).includes(words), { withinMs });
+      await this.#until(`the console says ${words}`, said, [words], { withinMs });
     } catch (error) {
       error.message += `\n\nIt says:\n${await this.text()}`;
       throw error;
@@ -51,48 +57,45 @@ export class ConsolePage {
 
   /** Waits until the page does not say this any more. */
   saysNoMore(words) {
-    return until(`the console says no more ${words}`, async () => !(await this.text()).includes(words));
+    return this.#until(`the console says no more ${words}`, (unwanted) => !document.body.innerText.includes(unwanted), [words]);
   }
 
   /** Clicks the button or link with this name, in the topmost dialog if one is open. */
-  async click(name) {
-    const clicked = () => this.driver.executeScript((wanted) => {
+  click(name) {
+    const clicked = (wanted) => {
       const dialogs = [...document.querySelectorAll("dialog[open]")];
       const within = dialogs.at(-1) ?? document;
       const named = (element) => (element.getAttribute("aria-label") ?? element.innerText).replaceAll(/\s+/g, " ").trim() === wanted;
       const found = [...within.querySelectorAll("button, a")].find((element) => named(element) && element.checkVisibility());
       found?.click();
       return found !== undefined;
-    }, name);
-    await until(`there is ${name} to click`, clicked);
+    };
+    return this.#until(`there is ${name} to click`, clicked, [name]);
   }
 
   /** Focuses the button, link or tab with this name and presses a key there, Enter by default. */
   async press(name, key = Key.ENTER) {
-    const focused = () => this.driver.executeScript((wanted) => {
+    const focused = (wanted) => {
       const named = (element) => (element.getAttribute("aria-label") ?? element.innerText).replaceAll(/\s+/g, " ").trim() === wanted;
       const within = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document;
       [...within.querySelectorAll("button, a")].find((element) => named(element) && element.checkVisibility())?.focus();
       return named(document.activeElement);
-    }, name);
-    await until(`there is ${name} to focus`, focused);
+    };
+    await this.#until(`there is ${name} to focus`, focused, [name]);
     await this.driver.actions().sendKeys(key).perform();
   }
 
   /** Waits until the element with this name, or with this tag, has the focus. */
   focuses(name) {
-    const focused = () => this.driver.executeScript(() => {
+    const focused = (wanted) => {
       const { ariaLabel, innerText, tagName } = document.activeElement;
-      return [tagName.toLowerCase(), ariaLabel ?? innerText.trim()];
-    });
-    return until(`the focus is on ${name}`, async () => (await focused()).includes(name));
+      return [tagName.toLowerCase(), ariaLabel ?? innerText.trim()].includes(wanted);
+    };
+    return this.#until(`the focus is on ${name}`, focused, [name]);
   }
 
   field(name) {
-    return until(`there is a field ${name}`, async () => {
-      const fields = await this.driver.findElements(By.css(`[name="${name}"]`));
-      return fields.at(-1);
-    });
+    return this.#until(`there is a field ${name}`, (wanted) => [...document.querySelectorAll(`[name="${wanted}"]`)].at(-1), [name]);
   }
 
   /** Replaces the text of a field. */
@@ -108,8 +111,7 @@ export class ConsolePage {
 
   /** Finds the content of the editor of a text, which is in a shadow root. */
   editor() {
-    const find = () => this.driver.executeScript("return document.querySelector('.text-editor')?.shadowRoot?.querySelector('.cm-content')");
-    return until("there is an editor", find);
+    return this.#until("there is an editor", () => document.querySelector(".text-editor")?.shadowRoot?.querySelector(".cm-content"));
   }
 
   /** Replaces the text of the editor. */
@@ -133,13 +135,13 @@ export class ConsolePage {
   }
 
   /** Follows the link to a path below `/console`; a query may follow the path. */
-  async follow(path) {
-    const followed = () => this.driver.executeScript((to) => {
+  follow(path) {
+    const followed = (to) => {
       const found = [...document.querySelectorAll("main a")].find(({ pathname }) => pathname === to);
       found?.click();
       return found !== undefined;
-    }, `/console/${path}`);
-    await until(`there is a link to ${path}`, followed);
+    };
+    return this.#until(`there is a link to ${path}`, followed, [`/console/${path}`]);
   }
 
   async signIn(key) {

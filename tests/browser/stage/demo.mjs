@@ -3,7 +3,7 @@
 import { By } from "selenium-webdriver";
 
 import { Ears } from "./ears.mjs";
-import { PATIENCE_MS, until } from "./waiting.mjs";
+import { PATIENCE_MS, SLOWNESS, scaled, until, untilInPage } from "./waiting.mjs";
 
 /** Read in one go, so that the page is not asked for each element. */
 function snapshot() {
@@ -47,6 +47,13 @@ function snapshot() {
   };
 }
 
+/** Put into the page: returns what it shows, and that as text, if it is not the text that is given. */
+const CHANGED = `(last) => {
+  const page = (${snapshot})();
+  const text = JSON.stringify(page);
+  return text !== last && { text, page };
+}`;
+
 /** Put into the page: keeps what nobody caught. */
 function keepUncaught() {
   if (window.uncaught) return;
@@ -72,9 +79,7 @@ export class DemoPage {
 
   /** Waits until the page works. */
   async isReady() {
-    await until("the page is ready", () =>
-      this.driver.executeScript("return document.querySelector('#microphone option') !== null"),
-    );
+    await untilInPage(this.driver, "the page is ready", () => document.querySelector("#microphone option") !== null);
     await this.driver.executeScript(keepUncaught);
   }
 
@@ -87,12 +92,14 @@ export class DemoPage {
     return this.driver.executeScript(`return (${snapshot})()`);
   }
 
-  /** Waits until the page shows what `test` looks for; `test` gets what `read()` gives. */
-  shows(what, test, withinMs = PATIENCE_MS) {
-    return until(what, async () => {
-      const page = await this.read();
-      return test(page) && page;
-    }, { withinMs });
+  /** Waits until the page shows what `test` looks for; `test` gets what `read()` gives, whenever that is another. */
+  async shows(what, test, withinMs = PATIENCE_MS) {
+    const deadline = Date.now() + scaled(withinMs);
+    for (let last; ; ) {
+      const { text, page } = await untilInPage(this.driver, what, CHANGED, [last ?? null], { withinMs: Math.max(0, deadline - Date.now()) / SLOWNESS });
+      if (await test(page)) return page;
+      last = text;
+    }
   }
 
   async click(id) {

@@ -52,7 +52,7 @@ const shared = {};
  * @param {boolean} [options.ears] - Whether it has them to understand, and a program to speak.
  * @param {Record<string, string> | ((browser: string) => Record<string, string>)} [options.backend] - Settings of a backend for this test
  *   alone, or what gives them for a browser.
- * @param {boolean} [options.sound] - Whether the test has a sound card of its own, which it may take apart.
+ * @param {boolean} [options.sound] - Whether the test has a sound card of its own, which it may take apart, or speaks into beside others.
  * @param {object} [options.browser] - Other options, `phone` or `dark`, `asking`, `env` or none, for a browser of this test
  *   alone.
  * @param {(stage: Stage) => Promise<void>} play
@@ -88,15 +88,26 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const inEach = (kind, lanes) => () => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind), lanes));
-  const inTurn = (kind) => describe(kind, { concurrency: 1 }, inEach(kind));
+  const inEach = (kind, lanes) => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind), lanes));
+  const inTurn = (kind, lanes) => describe(kind, { concurrency: 1 }, () => inEach(kind, lanes));
   describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
-    inTurn("busy");
-    inEach("waits")();
-    inEach("light", 2)();
+    // In these nobody speaks into a microphone of it, so that one does for all.
+    let sound;
+    before(async () => {
+      sound = await SoundCard.open();
+    });
+    after(() => sound.close());
+    const lane = () => openLane(sound, () => {});
+    inTurn("busy", [lane]);
+    inEach("waits", [lane]);
+    inEach("light", [lane, lane]);
   });
-  describe("calm", { concurrency: BROWSERS.length }, inEach("calm"));
-  inTurn("alone");
+  const own = async () => {
+    const sound = await SoundCard.open();
+    return openLane(sound, () => sound.close());
+  };
+  describe("calm", { concurrency: BROWSERS.length }, () => inEach("calm", [own]));
+  inTurn("alone", [own]);
 }
 
 /** Returns the scenes of a kind, or those of none, which are light. */
@@ -105,16 +116,16 @@ function scenesOf(kind) {
 }
 
 /**
- * Plays scenes in a browser, in their order, as many at a time as there are lanes, each of which has a sound card of its own. Sound, browsers
- * and this machine run in real time, so a scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
+ * Plays scenes in a browser, in their order, as many at a time as there are lanes, which it opens. Sound, browsers and this machine run in real
+ * time, so a scene that fails is played once more, unless `COLLOQUY_TEST_RETRIES=0`; the end of the run names it.
  */
-function playIn(browser, played, lanes = 1) {
-  describe(browser, { concurrency: lanes }, () => {
+function playIn(browser, played, lanes) {
+  describe(browser, { concurrency: lanes.length }, () => {
     const free = [];
     before(async () => {
-      for (let lane = 0; lane < lanes; lane++) free.push(await open());
+      for (const open of lanes) free.push(await open());
     });
-    after(() => Promise.all(free.map(close)));
+    after(() => Promise.all(free.map((lane) => lane.close())));
     for (const each of played) {
       test(each.name, async () => {
         const lane = free.pop();
@@ -146,15 +157,14 @@ function remark(line) {
   if (remarks) appendFileSync(remarks, `${line}\n`);
 }
 
-/** Opens a sound card and browsers that use it. */
-async function open() {
-  const sound = await SoundCard.open();
-  return { sound, browsers: new BrowserPool(sound.env) };
-}
-
-async function close({ sound, browsers }) {
-  await browsers.close();
-  await sound.close();
+/** Returns what the scenes of a lane share: a sound card, and browsers that use it. */
+function openLane(sound, closeSound) {
+  const browsers = new BrowserPool(sound.env);
+  const close = async () => {
+    await browsers.close();
+    await closeSound();
+  };
+  return { sound, browsers, close };
 }
 
 async function perform(stage, { name, options, play }) {
