@@ -36,7 +36,7 @@ async function send({ backend }, key, method, path, body) {
   return { status: answer.status, content: text === "" ? null : JSON.parse(text) };
 }
 
-consoleScene("what two keys change is in the audit log, and is filtered", {}, async (stage) => {
+consoleScene("what two keys change is in the audit log, and is filtered", { once: true }, async (stage) => {
   const { backend, browser, browserName } = stage;
   const partner = `audit-${browserName}`;
   const { content } = await backend.admin("POST", `/api/partners/${partner}`, {});
@@ -92,7 +92,7 @@ consoleScene("what two keys change is in the audit log, and is filtered", {}, as
   assert.equal(await page.driver.executeScript("return window.hostile ?? false"), false);
 });
 
-consoleScene("an administrator sees who deleted a partner, and a new partner of its name does not", {}, async ({ backend, browser, browserName }) => {
+consoleScene("an administrator sees who deleted a partner, and a new partner of its name does not", { once: true }, async ({ backend, browser, browserName }) => {
   const partner = `audited-${browserName}`;
   await backend.admin("POST", `/api/partners/${partner}`, {});
   assert.equal((await backend.admin("DELETE", `/api/partners/${partner}`)).status, 204);

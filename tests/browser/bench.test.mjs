@@ -179,7 +179,7 @@ consoleScene("a question shows how its passages are found, is saved, and is eval
   await unharmed(page);
 });
 
-consoleScene("a saved question that others change or delete meanwhile says so, and is not lost", {}, async (stage) => {
+consoleScene("a saved question that others change or delete meanwhile says so, and is not lost", { once: true }, async (stage) => {
   const base = new Base(stage, "shared");
   const page = await base.open();
   await page.click("Retrieval");
@@ -220,7 +220,7 @@ consoleScene("a saved question that others change or delete meanwhile says so, a
   await unharmed(page);
 });
 
-consoleScene("a link leads from a passage to its chunk, and a name asks the question in a second form", {}, async (stage) => {
+consoleScene("a link leads from a passage to its chunk, and a name asks the question in a second form", { once: true }, async (stage) => {
   const base = new Base(stage, "links");
   const page = await base.open();
   const query = new URLSearchParams({ q: "When do you sleep?", as: "Lions", bm25: "2" });
@@ -244,7 +244,7 @@ consoleScene("a link leads from a passage to its chunk, and a name asks the ques
   await unharmed(page);
 });
 
-consoleScene("the retrieval of a knowledge base on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("the retrieval of a knowledge base on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = new Base(stage, "phone");
   const page = await base.open();
   const fits = async (state) => {

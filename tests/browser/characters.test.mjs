@@ -278,7 +278,7 @@ consoleScene("a character is heard and talked with in the console before it is s
   await accessible(writer, "a character for a writer", null);
 });
 
-consoleScene("a character of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("a character of the console on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const page = await signedIn(stage);
   for (const rest of ["", "/librarian", "/librarian/edit"]) {
     await page.open(`p/${PARTNER}/characters${rest}`);

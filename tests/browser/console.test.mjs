@@ -70,7 +70,7 @@ consoleScene("a partner signs in to the console, creates a key, revokes it and s
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("a link signs in to the console once", {}, async (stage) => {
+consoleScene("a link signs in to the console once", { once: true }, async (stage) => {
   const { api_key } = await createKey(stage, "link");
   const link = await createLink(stage, api_key);
   const page = await console_(stage, link);
@@ -103,7 +103,7 @@ consoleScene("a session that ends midway is asked for above the page", {}, async
   await page.says("It is not shown again.");
 });
 
-consoleScene("the console says when it hears of no changes, and catches up", {}, async (stage) => {
+consoleScene("the console says when it hears of no changes, and catches up", { once: true }, async (stage) => {
   const { api_key } = await createKey(stage, "live");
   const page = await console_(stage, `p/${PARTNER}/usage`);
   await page.signIn(api_key);
@@ -196,7 +196,7 @@ consoleScene("a call is followed in the console, ended there, and found with its
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("the console on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const page = await console_(stage);
   const { api_key } = await createKey(stage, "phone");
   const fits = async (state) => {

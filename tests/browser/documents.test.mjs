@@ -273,7 +273,7 @@ consoleScene("a document is read and edited in the console, and what others wrot
   await counts(page, "3 documents");
 });
 
-consoleScene("an upload whose answer is lost is not sent twice", {}, async (stage) => {
+consoleScene("an upload whose answer is lost is not sent twice", { once: true }, async (stage) => {
   const base = new Base(stage);
   const page = await base.open("handbook");
   await page.says("No documents in this folder");
@@ -293,7 +293,7 @@ consoleScene("an upload whose answer is lost is not sent twice", {}, async (stag
   assert.deepEqual((await base.list()).documents.map(({ name }) => name), ["one.md", "three.md", "two.md"]);
 });
 
-consoleScene("documents of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("documents of the console on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = new Base(stage);
   const page = await base.open();
   const fits = async (state) => {

@@ -74,27 +74,27 @@ async function sameCall(settings) {
   return firstCalls.get(settings);
 }
 
-scene("a key that is not valid", { customer: { publishableKey: "cqp_wrong_key" } }, (stage) =>
+scene("a key that is not valid", { once: true, customer: { publishableKey: "cqp_wrong_key" } }, (stage) =>
   fails(stage, "INVALID_KEY", { mode: "client" }));
 
-scene("a key for another origin", {}, async (stage) => {
+scene("a key for another origin", { once: true }, async (stage) => {
   stage.page.url = stage.page.url.replace("localhost", "127.0.0.1");
   await stage.page.open();
   await fails(stage, "INVALID_KEY", { mode: "client" });
 });
 
-scene("a character that does not exist, from the page", { customer: { character: "demo/nobody" } }, (stage) =>
+scene("a character that does not exist, from the page", { once: true, customer: { character: "demo/nobody" } }, (stage) =>
   fails(stage, "INVALID_CHARACTER", { mode: "client" }));
 
-scene("a character that does not exist, from the server", { customer: { character: "demo/nobody" } }, (stage) =>
+scene("a character that does not exist, from the server", { once: true, customer: { character: "demo/nobody" } }, (stage) =>
   fails(stage, "INVALID_CHARACTER"));
 
-scene("a customer's server with a wrong key says nothing of it", { customer: { apiKey: "cqk_wrong_key" } }, async (stage) => {
+scene("a customer's server with a wrong key says nothing of it", { once: true, customer: { apiKey: "cqk_wrong_key" } }, async (stage) => {
   const { error } = await fails(stage, "SERVER");
   assert.doesNotMatch(error.message, /cqk_/);
 });
 
-scene("a signed URL that was changed", { customer: { createCall: withUrl(otherSignature) } }, (stage) =>
+scene("a signed URL that was changed", { once: true, customer: { createCall: withUrl(otherSignature) } }, (stage) =>
   fails(stage, "INVALID_SIGNATURE"));
 
 scene(
@@ -128,7 +128,7 @@ scene("a backend that the page's policy blocks is named at once", { customer: { 
   assert.ok(!callbacks.some(({ name }) => name === "onCallStarting"));
 });
 
-scene("a signed URL that is spent", { customer: { createCall: sameCall } }, async (stage) => {
+scene("a signed URL that is spent", { once: true, customer: { createCall: sameCall } }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.switchTo().newWindow("tab");
@@ -136,7 +136,7 @@ scene("a signed URL that is spent", { customer: { createCall: sameCall } }, asyn
   await fails(stage, "CALL_IN_USE");
 });
 
-scene("a call that is over", { customer: { createCall: sameCall } }, async (stage) => {
+scene("a call that is over", { once: true, customer: { createCall: sameCall } }, async (stage) => {
   await stage.page.call();
   await stage.page.click("hang-up");
   await stage.page.ended();
@@ -182,7 +182,7 @@ scene("a backend that has a problem", { wire: true }, async (stage) => {
   }
 });
 
-scene("a service that is full", { backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, async (stage) => {
+scene("a service that is full", { once: true, backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.switchTo().newWindow("tab");
@@ -191,7 +191,7 @@ scene("a service that is full", { backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, 
   await fails(stage, "CAPACITY");
 });
 
-scene("a service that has been asked too often", { backend: { COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1" } }, async (stage) => {
+scene("a service that has been asked too often", { once: true, backend: { COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1" } }, async (stage) => {
   await stage.page.call();
   await stage.page.click("hang-up");
   await stage.page.ended();

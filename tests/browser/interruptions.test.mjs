@@ -26,7 +26,7 @@ async function createKey(backend, partner, name) {
 
 const uncaught = (page) => page.driver.executeScript("return window.uncaught");
 
-consoleScene("a key that is revoked while the console is open ends its session, and another key begins anew", {}, async (stage) => {
+consoleScene("a key that is revoked while the console is open ends its session, and another key begins anew", { once: true }, async (stage) => {
   const { page, partner, key } = await signedIn(stage, "keys");
   await page.click("Create a key");
   await page.enter("name", "never created");
@@ -46,7 +46,7 @@ consoleScene("a key that is revoked while the console is open ends its session, 
   assert.ok(!names.includes("never created"), names);
 });
 
-consoleScene("what is forbidden midway is said where it was tried", {}, async (stage) => {
+consoleScene("what is forbidden midway is said where it was tried", { once: true }, async (stage) => {
   const { page, partner } = await signedIn(stage, "transcripts");
   await page.says("No transcripts yet");
   await page.click("Transcribe a recording");
@@ -68,7 +68,7 @@ consoleScene("what is forbidden midway is said where it was tried", {}, async (s
   await page.says("Your session has ended");
 });
 
-consoleScene("the console goes on after a restart of the server", { backend: {} }, async (stage) => {
+consoleScene("the console goes on after a restart of the server", { once: true, backend: {} }, async (stage) => {
   const { page, partner } = await signedIn(stage, "keys");
   await page.click("Create a key");
   await page.enter("name", "typed before");
@@ -88,7 +88,7 @@ consoleScene("the console goes on after a restart of the server", { backend: {} 
   assert.deepEqual(await uncaught(page), []);
 });
 
-consoleScene("a list over a slow network shows that it loads, asks once, and keeps what it has", { wire: true }, async (stage) => {
+consoleScene("a list over a slow network shows that it loads, asks once, and keeps what it has", { once: true, wire: true }, async (stage) => {
   const { page, partner } = await signedIn(stage, "characters");
   await page.says("No characters yet");
   for (const name of ["first", "second", "third"]) await createKey(stage.backend, partner, name);
@@ -123,7 +123,7 @@ consoleScene("a list over a slow network shows that it loads, asks once, and kee
   assert.deepEqual(await uncaught(page), []);
 });
 
-consoleScene("two operators who edit a quota change only what each of them changed", {}, async (stage) => {
+consoleScene("two operators who edit a quota change only what each of them changed", { once: true }, async (stage) => {
   const { page, partner } = await signedIn(stage, "quotas");
   await page.says("No quotas yet");
   const body = { name: "shared", kinds: ["text"], limits: { tokens: 1000 } };

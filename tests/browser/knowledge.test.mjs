@@ -100,7 +100,7 @@ consoleScene("a budget blocks documents, and a raise wakes them", {}, async (sta
   await unharmed(page);
 });
 
-consoleScene("knowledge bases are sorted and filtered by the server, and deleted", {}, async (stage) => {
+consoleScene("knowledge bases are sorted and filtered by the server, and deleted", { once: true }, async (stage) => {
   const { browserName } = stage;
   const name = (end) => `${browserName} list ${end}`;
   for (const end of ["small", "large", "empty"]) await createBase(stage, name(end), { token_limit: "5000" });
@@ -137,7 +137,7 @@ consoleScene("knowledge bases are sorted and filtered by the server, and deleted
   await page.says(name("small"));
 });
 
-consoleScene("folders and channels of a knowledge base", {}, async (stage) => {
+consoleScene("folders and channels of a knowledge base", { once: true }, async (stage) => {
   const base = `folders ${stage.browserName}`;
   await createBase(stage, base);
   for (const folder of ["letters", "reports"]) await createFolder(stage, base, folder);
@@ -188,13 +188,13 @@ consoleScene("folders and channels of a knowledge base", {}, async (stage) => {
   await page.says("There is no folder letters.");
 });
 
-consoleScene("a key without the scope sees no knowledge", {}, async (stage) => {
+consoleScene("a key without the scope sees no knowledge", { once: true }, async (stage) => {
   const page = await signedIn(stage, `p/${PARTNER}/knowledge`, { scopes: ["calls"] });
   await page.says("Page not found");
   assert.ok(!(await texts(page, "nav a")).includes("Knowledge"));
 });
 
-consoleScene("knowledge on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("knowledge on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const base = `phone ${stage.browserName} ${"long".repeat(40)}`;
   await createBase(stage, base, { character_limit: "100", expert_name: "x".repeat(200) });
   await createFolder(stage, base, "y".repeat(200));
@@ -235,7 +235,7 @@ const WITH_EMBEDDER = {
   COLLOQUY_EMBEDDER_INPUT_USD: "0.1",
 };
 
-consoleScene("an administrator decides about requests of unknown outcome", { backend: WITH_EMBEDDER }, async (stage) => {
+consoleScene("an administrator decides about requests of unknown outcome", { once: true, backend: WITH_EMBEDDER }, async (stage) => {
   await createBase(stage, "unknown", { dollar_limit_usd: "1" });
   await createFolder(stage, "unknown", "folder");
   await addDocument(stage, "unknown", "folder", "document", 500);

@@ -201,7 +201,7 @@ scene("the words of a recording follow its sound in the console", { calm: true, 
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("originals and the editor of the console on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("originals and the editor of the console on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const { page, route, add } = await opened(stage);
   const fits = async (state) => {
     const [wanted, there] = await page.driver.executeScript("return [document.documentElement.scrollWidth, innerWidth]");

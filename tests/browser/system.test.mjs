@@ -42,7 +42,7 @@ async function block({ backend, browserName }) {
 
 const rows = (page) => page.driver.executeScript(() => document.querySelectorAll("main table tbody tr").length);
 
-consoleScene("an administrator looks at nodes, queues, models and settings", {}, async (stage) => {
+consoleScene("an administrator looks at nodes, queues, models and settings", { once: true }, async (stage) => {
   const page = await signedIn(stage, stage.backend.adminKey);
   await page.click("System");
   await page.says("this node");
@@ -88,7 +88,7 @@ consoleScene("an administrator looks at nodes, queues, models and settings", {},
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("the system on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("the system on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const page = await signedIn(stage, stage.backend.adminKey, "system");
   for (const [tab, words] of [["Nodes", "this node"], ["Queues", "Embed documents"], ["Models", "builtin/extractive"], ["Settings", "http.listen"]]) {
     await page.click(tab);
@@ -98,7 +98,7 @@ consoleScene("the system on a phone", { browser: { phone: { width: 360, height: 
   }
 });
 
-consoleScene("a partner does not see the system", {}, async (stage) => {
+consoleScene("a partner does not see the system", { once: true }, async (stage) => {
   const { content } = await stage.backend.admin("POST", `/api/partners/system-${stage.browserName}-${Date.now()}`, {});
   const page = await signedIn(stage, content.api_key);
   await page.says("Overview");

@@ -217,7 +217,7 @@ consoleScene("usage is shown by day, model and key, and as a CSV file of the sam
   await unharmed(page);
 });
 
-consoleScene("a key is created with scopes and an end", {}, async (stage) => {
+consoleScene("a key is created with scopes and an end", { once: true }, async (stage) => {
   const { page, partner } = await signedIn(stage, "keys");
   await page.click("Keys");
   await page.click("Create a key");
@@ -256,7 +256,7 @@ consoleScene("a key is created with scopes and an end", {}, async (stage) => {
   await unharmed(page);
 });
 
-consoleScene("usage and quotas on a phone", { browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
+consoleScene("usage and quotas on a phone", { once: true, browser: { phone: { width: 360, height: 740 } } }, async (stage) => {
   const { page, partner } = await signedIn(stage, "narrow");
   const long = { name: "the site of a customer with a long name", kinds: ["speech"], limits: { characters: 1_000_000, dollars: "12.5" } };
   const { content } = await stage.backend.admin("POST", `/api/quotas/${partner}`, long);
@@ -277,7 +277,7 @@ consoleScene("usage and quotas on a phone", { browser: { phone: { width: 360, he
   await accessible(page, "usage on a phone", null);
 });
 
-consoleScene("an administrator creates a partner, switches its settings and deletes it", {}, async (stage) => {
+consoleScene("an administrator creates a partner, switches its settings and deletes it", { once: true }, async (stage) => {
   const { backend, browser, browserName } = stage;
   const page = new ConsolePage(browser, backend.url);
   await page.forget();
@@ -324,7 +324,7 @@ const MANY = 620;
 /** Settings of a server that takes as many requests as are sent. */
 const HASTY = { COLLOQUY_LIMITS_REQUESTS_PER_MINUTE: "100000", COLLOQUY_LIMITS_REQUEST_BURST: "100000" };
 
-consoleScene("a long list is read as one scrolls, and again only where one is", { backend: HASTY }, async (stage) => {
+consoleScene("a long list is read as one scrolls, and again only where one is", { once: true, backend: HASTY }, async (stage) => {
   const { page, partner } = await signedIn(stage, "long");
   const create = (place) => stage.backend.admin("POST", `/api/keys/${partner}`, { name: `key-${place}` });
   const places = Array.from({ length: MANY }, (_, place) => place);

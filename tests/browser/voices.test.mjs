@@ -149,7 +149,7 @@ consoleScene("a recording becomes a voice in the console: split, embedded, heard
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("a recording is transcribed in the console, and what failed is tried again", { backend }, async (stage) => {
+consoleScene("a recording is transcribed in the console, and what failed is tried again", { once: true, backend }, async (stage) => {
   const page = await open(stage, "transcripts");
   await page.says("No transcripts yet");
   await drop(page, "meeting.wav", repeatedSpeech(1));
@@ -211,7 +211,7 @@ const CONVERSATION = {
   },
 };
 
-consoleScene("the result of a dialog analysis is read in the console, and one that failed is tried again", { backend }, async (stage) => {
+consoleScene("the result of a dialog analysis is read in the console, and one that failed is tried again", { once: true, backend }, async (stage) => {
   const page = await open(stage, "analyses");
   const service = services.of(stage.browserName);
   await page.says("No dialog analyses");
@@ -235,7 +235,7 @@ consoleScene("the result of a dialog analysis is read in the console, and one th
   assert.deepEqual(await page.violations(), []);
 });
 
-consoleScene("voices, transcripts and analyses on a phone", { backend, browser: { phone: PHONE } }, async (stage) => {
+consoleScene("voices, transcripts and analyses on a phone", { once: true, backend, browser: { phone: PHONE } }, async (stage) => {
   const form = new FormData();
   form.append("name", "A voice with a long name that a phone has no room for in one line");
   form.append("file", new File([repeatedSpeech(10)], "Ada.wav"));

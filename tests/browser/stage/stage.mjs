@@ -26,14 +26,20 @@ const PLAYS_AGAIN = process.env.COLLOQUY_TEST_RETRIES !== "0";
 /** Kinds of scenes, each played in an order of its own. Those of none are light. */
 const KINDS = ["alone", "calm", "busy", "waits"];
 
+/** Whether scenes that are the same in every browser are played in all of them nevertheless, and not in one each in turn. */
+const EVERYWHERE = process.env.COLLOQUY_TEST_NIGHTLY !== undefined || BROWSERS.length === 1;
+
 const scenes = [];
+let once = 0;
 const shared = {};
 
 /**
- * A test in every browser.
+ * A test in every browser, or in one of them.
  *
  * @param {string} name
  * @param {object} options
+ * @param {boolean} [options.once] - Whether what it shows does not depend on the browser: it is played in one of them, the next such scene in
+ *   the other, and in all of them by `tests/run nightly`.
  * @param {boolean} [options.busy] - Whether the browser works hard: no other busy scene is played meanwhile.
  * @param {boolean} [options.waits] - Whether it mostly waits, for many seconds: it is played beside the others, so that
  *   they need not wait, too.
@@ -58,10 +64,11 @@ const shared = {};
  * @param {(stage: Stage) => Promise<void>} play
  */
 export function scene(name, options, play) {
-  scenes.push({ name, options, play });
+  const browsers = options.once && !EVERYWHERE ? [BROWSERS[once++ % BROWSERS.length]] : BROWSERS;
+  scenes.push({ name, options, play, browsers });
 }
 
-/** A test of the console in every browser, without the demo page. */
+/** A test of the console, without the demo page. */
 export function consoleScene(name, options, play) {
   scene(name, { console: true, ...options }, play);
 }
@@ -88,7 +95,7 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const inEach = (kind, lanes) => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind), lanes));
+  const inEach = (kind, lanes) => BROWSERS.forEach((browser) => playIn(browser, scenesOf(kind, browser), lanes));
   const inTurn = (kind, lanes) => describe(kind, { concurrency: 1 }, () => inEach(kind, lanes));
   describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
     // In these nobody speaks into a microphone of it, so that one does for all.
@@ -110,9 +117,9 @@ export function playScenes() {
   inTurn("alone", [own]);
 }
 
-/** Returns the scenes of a kind, or those of none, which are light. */
-function scenesOf(kind) {
-  return scenes.filter(({ options }) => (KINDS.find((each) => options[each]) ?? "light") === kind);
+/** Returns the scenes of a kind, or those of none, which are light, that are played in a browser. */
+function scenesOf(kind, browser) {
+  return scenes.filter(({ options, browsers }) => browsers.includes(browser) && (KINDS.find((each) => options[each]) ?? "light") === kind);
 }
 
 /**
