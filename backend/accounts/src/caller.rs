@@ -109,7 +109,7 @@ impl LastingKey {
     /// Remembers the key of a request that `principal` made.
     ///
     /// # Errors
-    /// The database's failure.
+    /// 401 if its session has ended; the database's failure.
     pub async fn of(
         parts: &Parts,
         accounts: &Accounts,
@@ -121,7 +121,11 @@ impl LastingKey {
                 let known = keys::remember(accounts, principal, &text).await?;
                 Ok(Self::Shown(known))
             }
-            (None, Some(session)) => Ok(Self::Session(session.clone())),
+            (None, Some(session)) => {
+                // Tells that the session lasts before its first check.
+                session.0.key_again().await?;
+                Ok(Self::Session(session.clone()))
+            }
             (None, None) => Err(ApiError::unauthorized()),
         }
     }
