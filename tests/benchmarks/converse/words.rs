@@ -1,5 +1,7 @@
 //! Words of an answer as rules compare them: without case and punctuation, numbers as digits, money as `9 50 euros`.
 
+use colloquy_word_errors::{NUMBERS, TENS};
+
 /// Returns the words of a text in lower case. Numbers written out become digits, `:00` and `.00` go, and a sign or code of euros follows its amount.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::<String>::new();
@@ -97,39 +99,9 @@ fn is_number(word: &str) -> bool {
 }
 
 fn numeral(word: &str) -> Option<u32> {
-    const NUMERALS: [&str; 21] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-    ];
-    const TENS: [(&str, u32); 7] = [
-        ("thirty", 30),
-        ("forty", 40),
-        ("fifty", 50),
-        ("sixty", 60),
-        ("seventy", 70),
-        ("eighty", 80),
-        ("ninety", 90),
-    ];
-    let small = (0..).zip(NUMERALS).find(|(_, it)| *it == word);
-    let tens = TENS.into_iter().find(|(it, _)| *it == word);
-    small.map(|it| it.0).or(tens.map(|it| it.1))
+    let small = (0..).zip(NUMBERS);
+    let tens = (0..).step_by(10).zip(TENS).skip(2);
+    small
+        .chain(tens)
+        .find(|(_, it)| *it == word).map(|(number, _)| number)
 }

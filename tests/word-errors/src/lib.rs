@@ -1,5 +1,34 @@
 //! Words as tests and benchmarks compare them, of what was said and what was heard: how they are written makes no difference.
 
+/// The numbers below twenty in letters.
+pub const NUMBERS: [&str; 20] = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+
+/// The tens in letters, from 0 on; the first two have no word of their own.
+pub const TENS: [&str; 10] = [
+    "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+];
+
 /// The words of a text: lower case, without punctuation, numbers below a hundred in letters.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
@@ -20,31 +49,6 @@ pub fn words(text: &str) -> Vec<String> {
 }
 
 fn in_letters(word: &str) -> String {
-    const NUMBERS: [&str; 20] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-    ];
-    const TENS: [&str; 10] = [
-        "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-    ];
     match (word, word.parse::<usize>()) {
         ("mr", _) => "mister".to_owned(),
         ("mrs", _) => "missus".to_owned(),
