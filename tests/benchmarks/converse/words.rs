@@ -103,5 +103,6 @@ fn numeral(word: &str) -> Option<u32> {
     let tens = (0..).step_by(10).zip(TENS).skip(2);
     small
         .chain(tens)
-        .find(|(_, it)| *it == word).map(|(number, _)| number)
+        .find(|(_, it)| *it == word)
+        .map(|(number, _)| number)
 }
