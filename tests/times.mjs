@@ -27,8 +27,8 @@ const TABLE = path.join(import.meta.dirname, "times.json");
 const GROWTH = 1.2;
 const LEAST_SECONDS = 15;
 
-/** The same where the yardsticks alone tell what to expect: of a part of a run of few parts, and of all parts together. */
-const GROWTH_BY_YARDSTICK = 1.25;
+/** The same of all parts together, for which nothing but the yardsticks tells what to expect. */
+const GROWTH_OF_ALL = 1.25;
 
 /** The parts of which compiling is the subject: what they take depends on what is there. The times of the others are without that, and without set-up. */
 const COMPILES = ["build", "lint", "docs"];
@@ -181,10 +181,11 @@ export function pace(table, run) {
 /** Returns a sentence for each part that has grown, and for all of them. */
 export function grown(table, run) {
   const [median, { most }] = [pace(table, run), machine(table, run)];
-  const [times, growth] = median === undefined ? [most, GROWTH_BY_YARDSTICK] : [median, GROWTH];
+  // The slower yardstick, where there are too few parts for a median: what it explains is not told.
+  const times = median ?? most;
   // On a faster machine, nothing comes sooner that is only waited for; on a busy one, everything comes later.
   const timesByClock = Math.max(times, 1, ...ratios(table, run.measured, ["clock"]));
-  const has = (measured, expected) => measured >= expected * growth && measured >= expected + LEAST_SECONDS;
+  const has = (measured, expected) => measured >= expected * GROWTH && measured >= expected + LEAST_SECONDS;
   const sentence = ({ name, state }, measured, expected, what) => {
     const part = state === "run" ? name : `${name}, ${state},`;
     return `${part} took ${(measured / expected).toFixed(1)} times the ${what} that is expected by tests/times.json: ${measured.toFixed(0)} s`;
@@ -198,7 +199,7 @@ export function grown(table, run) {
     return isAlone && has(wall, expectedWall) ? [sentence(part, wall, expectedWall, "time by the clock")] : [];
   });
   // All parts together are seen to grow by a quarter where both yardsticks agree, and later by as much as they differ: machines differ by more.
-  if (median !== undefined && median >= most * GROWTH_BY_YARDSTICK) {
+  if (median !== undefined && median >= most * GROWTH_OF_ALL) {
     sentences.push(`all parts took ${(median / most).toFixed(1)} times the processor time that is expected by the speed of this machine`);
   }
   return sentences;

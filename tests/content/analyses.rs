@@ -103,10 +103,16 @@ async fn models_of_either_api_are_asked_with_the_schema() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
     let upstream = Upstream::start().await;
-    let builder = TestApp::builder(&TestDatabase::sqlite()).real_time();
+    let builder = TestApp::builder(&TestDatabase::sqlite());
     let app = asking(&upstream, "scripted-chat", builder).start().await;
     let acme = app.partner("acme").await;
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+    let analyzed = async |key: &str| {
+        let made = app.post(key, PATH, conversation()).await.expect(200);
+        app.advance_through("analyses.analyze").await;
+        let path = made["id"].as_str().unwrap();
+        app.get(key, path).await.expect(200)
+    };
     let used = async || {
         let standing = app.get(&acme.key, &quota.path).await.expect(200);
         assert_eq!(standing["reserved"]["tokens"], 0, "{standing}");
@@ -121,7 +127,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
         Api::Chat,
         Script::text(format!("{thoughts}Here it is: {}", answer())),
     );
-    let read = analyzed(&app, &quota.key, conversation()).await;
+    let read = analyzed(&quota.key).await;
     assert_eq!(read["output"], expected(), "{read}");
     let asked = upstream.requests(Api::Chat);
     assert_eq!(asked.len(), 2);
@@ -141,7 +147,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
 
     // It ends at some time, and says why.
     upstream.set_default(Api::Chat, Script::text("I would rather not."));
-    let read = analyzed(&app, &quota.key, conversation()).await;
+    let read = analyzed(&quota.key).await;
     assert_eq!(
         (&read["state"], &read["error"]["code"]),
         (&json!("failed"), &json!("answer_unfit")),
@@ -152,7 +158,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
     // A model that is away is asked again later.
     upstream.script(Api::Chat, Script::fault(Fault::Status(500)));
     upstream.set_default(Api::Chat, Script::text(answer().to_string()));
-    let read = analyzed(&app, &acme.key, conversation()).await;
+    let read = analyzed(&acme.key).await;
     assert_eq!(read["output"], expected(), "{read}");
 
     // Without room nothing is asked.
@@ -160,7 +166,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
         .quota(&acme, json!({"kinds": ["text"], "limits": {"tokens": 50}}))
         .await;
     let before = upstream.requests(Api::Chat).len();
-    let read = analyzed(&app, &tight.key, conversation()).await;
+    let read = analyzed(&tight.key).await;
     assert_eq!(read["error"]["code"], "quota_exhausted", "{read}");
     assert_eq!(upstream.requests(Api::Chat).len(), before);
     app.put(&acme.key, &tight.path, json!({"limits": {"tokens": 0}}))

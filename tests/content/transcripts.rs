@@ -343,10 +343,7 @@ async fn there_is_room_for_so_many() {
 async fn recordings_come_from_addresses() {
     let (origin, _site) = site().await;
     let upstream = scripted().await;
-    let builder = heard_by(
-        &upstream,
-        TestApp::builder(&TestDatabase::sqlite()).real_time(),
-    );
+    let builder = heard_by(&upstream, TestApp::builder(&TestDatabase::sqlite()));
     let builder = builder.config(|config| {
         config.fetch.allow_private = true;
         config.transcripts.max_file_bytes = 1_000_000;
@@ -371,6 +368,7 @@ async fn recordings_come_from_addresses() {
     ] {
         let body = json!({"audio_url": format!("{origin}{path}"), "language_code": "en_au"});
         let made = app.post(&acme.key, PATH, body).await.expect(200);
+        app.advance_through("transcripts.transcribe").await;
         let read = ended(&app, &acme.key, &made).await;
         match expected {
             Ok(text) => assert_eq!(read["text"], text, "{path}: {read}"),

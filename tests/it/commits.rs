@@ -109,6 +109,7 @@ async fn what_was_accepted_ends_once_whatever_its_commits_say() {
     }
     server.kill().await;
 
+    // The processes before it had the time of their machine.
     let app = TestApp::builder(&database)
         .real_time()
         .quick_worker()

@@ -542,6 +542,7 @@ async fn stopping_waits_for_tasks_and_refuses_new_connections() {
     let (shared, flag) = (app.app.clone(), done.clone());
     app.app.kernel.tasks.spawn(async move {
         shared.kernel.shutdown.cancelled().await;
+        // All else stops sooner.
         tokio::time::sleep(Duration::from_millis(300)).await;
         flag.store(true, std::sync::atomic::Ordering::SeqCst);
     });

@@ -1,6 +1,6 @@
 //! The ledger of a server that stops.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use colloquy::{
     App,
@@ -12,10 +12,11 @@ use colloquy::{
     store::Executor as _,
 };
 use futures_util::future::join_all;
-use harness::{TestApp, TestDatabase, app::ADMIN_KEY};
+use harness::{TestApp, TestDatabase, app::ADMIN_KEY, elsewhere::eventually};
 use serde_json::json;
 
-async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
+/// A reservation that has not begun: it is taken back when it is dropped.
+async fn ask(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
     let about = UsageContext {
         endpoint: "chat.completions",
         model: "gpt".to_owned(),
@@ -23,7 +24,11 @@ async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservati
         request_id: "request".to_owned(),
     };
     let bound = Amounts::default().with(Measure::Tokens, tokens);
-    let mut reservation = app.ledger.reserve(quota, bound, about).await?;
+    app.ledger.reserve(quota, bound, about).await
+}
+
+async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
+    let mut reservation = ask(app, quota, tokens).await?;
     reservation.begin();
     Ok(reservation)
 }
@@ -42,13 +47,19 @@ async fn stopping_stores_what_was_settled_and_waits_for_what_is_open() {
         let used = Amounts::tokens(5, 5);
         reservation.unwrap().settle(used, Outcome::Completed);
     }
-    app.app.kernel.tasks.spawn(async move {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        last.settle(Amounts::tokens(1, 0), Outcome::Cancelled);
-    });
     let parts = app.app.clone();
-    app.stop().await;
-    assert_eq!(parts.ledger.open(), 0);
+    let stop = async {
+        app.stop().await;
+        parts.ledger.open()
+    };
+    let settle = async {
+        parts.kernel.shutdown.cancelled().await;
+        let is_closed = async || ask(&parts, &caller, 1).await.is_err();
+        eventually("the ledger is closed", is_closed).await;
+        last.settle(Amounts::tokens(1, 0), Outcome::Cancelled);
+    };
+    let (left, ()) = tokio::join!(stop, settle);
+    assert_eq!(left, 0);
     let error = reserve(&parts, &caller, 1).await.unwrap_err();
     assert_eq!(error.status.as_u16(), 503);
     // It holds the data folder.

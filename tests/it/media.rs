@@ -78,6 +78,7 @@ impl Stage {
         upstream.offer(&mut scripted);
         change(&mut scripted);
         let scripted_providers = providers::from_config(&scripted).unwrap();
+        // Media runs in real time.
         let builder = TestApp::builder(&TestDatabase::sqlite())
             .real_time()
             .providers(scripted_providers)

@@ -109,6 +109,7 @@ async fn commands_make_keys(database: TestDatabase) {
     assert_eq!((partners.len(), partners[1].len()), (2, partners[0].len()));
     assert_eq!(partners[1][0], "acme");
 
+    // The program that made the keys had the time of its machine.
     let app = TestApp::builder(&database).real_time().start().await;
     assert_eq!(
         app.get(admin, "/api/auth/me").await.expect(200)["isAdmin"],

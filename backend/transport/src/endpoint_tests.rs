@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use colloquy_base::clock::{Clock as _, SystemClock};
+use support::patience;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -10,7 +11,9 @@ use super::*;
 use crate::net::{Net, tests::binding_request};
 
 /// More than a datagram takes on loopback.
-const SOON: Duration = Duration::from_secs(60);
+fn soon() -> Duration {
+    patience(Duration::from_secs(60))
+}
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -78,7 +81,7 @@ async fn both_ways(public_ip: &str, reached_at: &str) {
             Some(_) => vec![128, round],
         };
         client.send_to(&sent, server).await.unwrap();
-        let datagram = timeout(SOON, inbox.recv()).await.unwrap().unwrap();
+        let datagram = timeout(soon(), inbox.recv()).await.unwrap().unwrap();
         assert_eq!(&datagram.bytes[..], sent);
         let addresses = datagram.addresses;
         assert_eq!(
@@ -87,7 +90,7 @@ async fn both_ways(public_ip: &str, reached_at: &str) {
         );
         net.send(addresses, b"answer");
         let mut answer = [0; 8];
-        let (length, from) = timeout(SOON, client.recv_from(&mut answer))
+        let (length, from) = timeout(soon(), client.recv_from(&mut answer))
             .await
             .unwrap()
             .unwrap();
@@ -122,6 +125,9 @@ async fn a_path_of_all_addresses_has_a_socket_of_its_own_address() {
     // What the client sends comes there, and not where strangers do.
     client.send_to(b"media", local).await.unwrap();
     let mut bytes = [0; 8];
-    let length = timeout(SOON, own.recv(&mut bytes)).await.unwrap().unwrap();
+    let length = timeout(soon(), own.recv(&mut bytes))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(&bytes[..length], b"media");
 }

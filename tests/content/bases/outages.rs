@@ -73,6 +73,7 @@ async fn outlast(
             None => refused += 1,
         }
         number += 1;
+        // Not a flood.
         sleep(Duration::from_millis(200)).await;
     }
     assert!(refused > 0, "there was no outage");

@@ -17,6 +17,7 @@ async fn start(database: &TestDatabase) -> TestApp {
 
 /// The same with this model at an upstream, which is asked for a text at a time.
 async fn start_with(database: &TestDatabase, upstream: &Upstream, model: &str) -> TestApp {
+    // In real time, in which a model that fails is asked again.
     let builder = TestApp::builder(database).real_time();
     let builder = builder.with_decoder().quick_worker().config(|config| {
         upstream.embed(config, model);
@@ -454,13 +455,11 @@ async fn another_model_takes_over_when_what_it_lacks_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forced_embedding_goes_on_where_it_was() {
     let upstream = Upstream::start().await;
-    let app = TestApp::builder(&TestDatabase::sqlite())
-        .real_time()
-        .config(|config| {
-            upstream.embed(config, "scripted-embedder");
-            config.embedder.max_texts = 1;
-            config.embedder.max_tokens = 16;
-        });
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        upstream.embed(config, "scripted-embedder");
+        config.embedder.max_texts = 1;
+        config.embedder.max_tokens = 16;
+    });
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -483,6 +482,7 @@ async fn a_forced_embedding_goes_on_where_it_was() {
     let embed = format!("/api/embedding/{BASE}/documents/{id}?force=true");
     app.post(key, &embed, Value::Null).await.expect(200);
     eventually("it is broken off", async || asked() >= 2 * whole - 1).await;
+    app.advance_through("bases.%").await;
     settled(&app, key).await;
     assert_eq!(
         asked(),

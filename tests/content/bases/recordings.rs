@@ -323,7 +323,7 @@ async fn attempts_to_get_a_recording_are_none_to_hear_it() {
 async fn a_recording_keeps_the_reason_while_its_transcriber_is_asked_again() {
     let upstream = Upstream::start().await;
     upstream.set_default(Api::Transcription, Script::fault(Fault::Status(500)));
-    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()).real_time());
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
     let app = app.start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -342,6 +342,8 @@ async fn a_recording_keeps_the_reason_while_its_transcriber_is_asked_again() {
     .await;
     upstream.set_default(Api::Transcription, Script::text(HEARD));
     let held = upstream.hold(Api::Transcription);
+    app.run_due_jobs().await;
+    app.advance(Duration::from_secs(300));
     eventually("the next attempt runs", async || tells("running").await).await;
     drop(held);
     let document = digitized(&app, key, id).await;

@@ -3,7 +3,7 @@
 use harness::{
     TestDatabase,
     app::ADMIN_KEY,
-    eventually,
+    elsewhere, eventually,
     vectorstores::{Failure, Operation, VectorStores},
 };
 use test_routes::bases::LIONS;
@@ -119,11 +119,11 @@ async fn a_process_that_is_killed_brings_and_removes_everything_once() {
             service.asked().len() >= seen + asked
         })
         .await;
+        // Each round ends it at another moment.
         sleep(Duration::from_millis(35 * round as u64)).await;
         server.kill().await;
         server = Server::start(&database, settings).await;
-        eventually("all is brought and removed", async || {
-            sleep(Duration::from_millis(40)).await;
+        elsewhere::eventually("all is brought and removed", async || {
             let state = server.get(ADMIN_KEY, SYNC).await;
             state["status"] == "synced" && state["counts"]["synced"] == KINDS
         })

@@ -78,6 +78,7 @@ async fn many_at_once_outlast_their_processes() {
             };
             made.push(one);
         }
+        // Each round ends it at another moment.
         sleep(Duration::from_millis(40 * round)).await;
         server.kill().await;
         server = start().await;
@@ -97,6 +98,7 @@ async fn many_at_once_outlast_their_processes() {
     assert_eq!(standing["reserved"]["seconds"], 0, "{standing}");
     let used = standing["used"]["seconds"].as_u64().unwrap();
     server.kill().await;
+    // The processes before it had the time of their machine.
     let app = TestApp::builder(&database)
         .real_time()
         .without_worker()

@@ -62,6 +62,7 @@ async fn a_database_that_is_away_loses_nothing() {
             let taken = accepted(taken);
             refused += usize::from(taken.is_none());
         }
+        // Not a flood.
         sleep(Duration::from_millis(200)).await;
     }
     held.release().await;
@@ -109,6 +110,7 @@ async fn a_full_disk_loses_nothing() {
     let body = json!({"audio_url": format!("{origin}/a.wav")});
     let request = server.request(&key, Method::POST, PATH).json(&body);
     let made = send(request).await.expect(200);
+    // So long it is full.
     sleep(SHORT).await;
     let waits = server.get(&key, made["id"].as_str().unwrap()).await;
     assert_eq!(waits["status"], "processing", "{waits}");

@@ -48,6 +48,7 @@ async fn voices_outlast_their_processes() {
             send(request.multipart(form)).await.expect(201);
             names.push(name.replace(' ', "%20"));
         }
+        // Each round ends it at another moment.
         sleep(Duration::from_millis(700 * round)).await;
         server.kill().await;
         server = start().await;
@@ -67,7 +68,7 @@ async fn voices_outlast_their_processes() {
         }
     }
     server.kill().await;
-    // The last jobs may not have ended when their voices had.
+    // The last jobs may not have ended when their voices had. The processes before it had the time of their machine.
     let app = TestApp::builder(&database)
         .real_time()
         .quick_worker()

@@ -12,6 +12,7 @@ const MODELS: [&str; 3] = ["silero-vad", "piper-en_US-joe-medium", "ge2e"];
 async fn server() -> TestApp {
     let settings = neural::settings(neural::folder_with("voices", &MODELS));
     let inference = settings.inference.clone();
+    // A job asks again and again whether the models are done, which compute in real time.
     let builder = builder(&TestDatabase::sqlite()).real_time();
     let builder = builder.config(|config| config.inference = inference);
     let providers = colloquy::providers::from_config(&settings).unwrap();

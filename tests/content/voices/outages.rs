@@ -43,8 +43,9 @@ async fn a_database_that_is_away_loses_no_voice() {
         made(&server, &key, name, &sound).await;
     }
     // In the midst of a window, or of what is stored of it.
-    sleep(Duration::from_millis(1_500)).await;
+    sleep(patience(Duration::from_millis(1_500))).await;
     let held = database.hold().await;
+    // So long it is away.
     sleep(LONG).await;
     held.release().await;
     for name in ["first", "second"] {
@@ -73,6 +74,7 @@ async fn a_full_disk_loses_no_voice() {
     is_whole(&server, &key, "before", &mut expected).await;
     made(&server, &key, "first", &sound).await;
     let ballast = disk.fill();
+    // So long it is full.
     sleep(LONG).await;
     let waits = server.get(&key, &path("first")).await;
     assert_eq!(waits["status"]["splitting"], "in_progress", "{waits}");

@@ -14,12 +14,13 @@ async fn a_new_split_takes_effect() {
     let made =
         json!({"state": "completed", "voice": "tone", "scores": scores, "has_embedding": true});
     worker.set_state(Some(made));
-    let app = builder(&TestDatabase::sqlite()).real_time();
+    let app = builder(&TestDatabase::sqlite());
     let app = app.config(|config| worker.offer(config)).start().await;
     let acme = app.partner("acme").await;
     let key = acme.key.as_str();
     let (sound, _) = spoken(1);
     create(&app, &acme, "Anna", wav(&sound)).await;
+    app.advance_through("voices.%").await;
     let voice = processed(&app, key, "Anna").await;
     let status = json!({"splitting": "completed", "embedding": "completed"});
     assert_eq!(voice["status"], status);
@@ -69,6 +70,7 @@ async fn a_new_split_takes_effect() {
     assert_eq!(given(), before);
     let asked = post(&app, key, &format!("{}/embed", path("Anna")), &[]).await;
     asked.expect(202);
+    app.advance_through("voices.embed").await;
     let voice = processed(&app, key, "Anna").await;
     assert_eq!(voice["status"]["embedding"], "completed", "{voice}");
     assert_eq!(given(), before + 1, "the new sample alone is given");

@@ -12,6 +12,7 @@ use super::*;
 const CHECK: &str = "/v2/calls/check";
 
 async fn app(change: impl FnOnce(&mut Config) + Send + 'static) -> TestApp {
+    // Its paths are of sockets.
     TestApp::builder(&TestDatabase::sqlite())
         .real_time()
         .config(change)

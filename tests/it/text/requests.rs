@@ -1,4 +1,4 @@
-//! What is taken, what reaches the model, what is refused, and what it costs.
+//! What is taken, what reaches the model, and what it costs. Which fields are refused, `backend/generation/tests/contract` says.
 
 use harness::upstream::{INPUT_TOKENS, Script, output_tokens};
 
@@ -250,105 +250,6 @@ async fn tools_and_structured_output_over_both_models() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
-    let text = Text::start().await;
-    let message = json!([{"role": "user", "content": "Hi"}]);
-    let cases = [
-        (CHAT, json!({"messages": message}), "model"),
-        (
-            CHAT,
-            json!({"model": "nobody", "messages": message}),
-            "model",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "fallback_model": "nobody"}),
-            "fallback_model",
-        ),
-        (CHAT, json!({"model": "scripted-chat"}), "messages"),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": []}),
-            "messages",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": [{"content": "Hi"}]}),
-            "messages[0].role",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "stream": "yes"}),
-            "stream",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "max_tokens": -1}),
-            "max_tokens",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"routing": {}}}}),
-            "metadata.svc.routing",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"request_id": "1"}}}),
-            "metadata.svc.request_id",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"character": "repo:acme/nobody"}}}),
-            "metadata.svc.character",
-        ),
-        (
-            CHAT,
-            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"character_params": {"context": "x"}}}}),
-            "metadata.svc.character_params.context",
-        ),
-        (RESPONSES, json!({"model": "scripted-responses"}), "input"),
-        (
-            RESPONSES,
-            json!({"model": "scripted-responses", "input": "Hi", "max_output_tokens": "many"}),
-            "max_output_tokens",
-        ),
-        (
-            RESPONSES,
-            json!({"model": "scripted-responses", "input": "Hi", "previous_response_id": "resp_nobody"}),
-            "previous_response_id",
-        ),
-        (
-            RESPONSES,
-            json!({"model": "scripted-chat", "input": "Hi", "tools": [{"type": "web_search"}]}),
-            "tools[0].type",
-        ),
-    ];
-    for (path, body, field) in cases {
-        let answer = text.post(path, body.clone()).await;
-        let error = answer.expect(400);
-        let context = &error["detail"]["context"];
-        assert_eq!(context["field"], field, "{body}: {error}");
-        assert_eq!(context["endpoint"], path);
-        for told in [context, &error["error"]] {
-            assert_eq!(told["request_id"], answer.header("x-request-id"));
-        }
-        assert!(error["detail"]["code"].is_string() && error["detail"]["message"].is_string());
-    }
-    let broken = text.app.request(Method::POST, CHAT).bearer_auth(&text.key);
-    let broken = broken
-        .header("content-type", "application/json")
-        .body("{\"model\":")
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(broken.status(), 400);
-    assert!(
-        text.asked(Api::Chat).is_empty(),
-        "nothing reached the model"
-    );
-}
-
-#[tokio::test]
 async fn keys_and_what_they_allow() {
     let text = Text::start().await;
     let none = text
@@ -518,19 +419,4 @@ async fn the_tokens_of_an_input_are_counted_without_asking_a_model() {
         let error = text.post(path, lost.clone()).await.expect(400);
         assert_eq!(error["error"]["param"], "input[0].call_id", "{path}");
     }
-}
-
-#[tokio::test]
-async fn a_chat_completion_with_an_output_of_no_call_is_refused() {
-    let text = Text::start().await;
-    let user = json!({"role": "user", "content": "Weather?"});
-    let output = json!({"role": "tool", "tool_call_id": "call_9", "content": "Sunny"});
-    for model in ["scripted-chat", "scripted-responses", "builtin/extractive"] {
-        let body = json!({"model": model, "messages": [user, output]});
-        let error = text.post(CHAT, body).await.expect(400);
-        let param = "messages[1].tool_call_id";
-        assert_eq!(error["error"]["param"], param, "{model}");
-        assert_eq!(error["detail"]["context"]["field"], param, "{model}");
-    }
-    assert_eq!(text.upstream.all_requests(), 0);
 }

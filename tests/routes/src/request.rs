@@ -64,15 +64,20 @@ impl TestRequest {
         self
     }
 
-    /// Gives it a body of this type.
-    fn typed(mut self, kind: &str, body: impl Into<Bytes>) -> Self {
+    /// Gives it a body of the type that its headers say, if any.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         let body = body.into();
-        let kind = HeaderValue::from_str(kind).expect("a type");
         let headers = self.request.headers_mut();
-        headers.insert(CONTENT_TYPE, kind);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         *self.request.body_mut() = body;
         self
+    }
+
+    /// Gives it a body of this type.
+    fn typed(mut self, kind: &str, body: impl Into<Bytes>) -> Self {
+        let kind = HeaderValue::from_str(kind).expect("a type");
+        self.request.headers_mut().insert(CONTENT_TYPE, kind);
+        self.body(body)
     }
 
     /// The same with the bytes of its form.

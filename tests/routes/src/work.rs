@@ -90,6 +90,28 @@ impl TestWork {
         .await;
     }
 
+    /// Waits until no job is left whose kind is like this pattern of SQL, and moves the manual clock of the test to the next attempt whenever all
+    /// that are left wait.
+    pub async fn advance_through(&self, kinds: &str) {
+        let db = self.kernel.store.db();
+        let left =
+            format!("FROM work WHERE kind LIKE '{kinds}' AND state IN ('queued', 'running')");
+        loop {
+            let now = self.kernel.clock.now_ms();
+            let busy = format!("SELECT COUNT(*) {left} AND (state = 'running' OR run_at <= {now})");
+            eventually("all jobs that are left wait", async || {
+                db.fetch_count(busy.clone()).await.expect("a number") == 0
+            })
+            .await;
+            let next = format!("SELECT run_at {left} ORDER BY run_at LIMIT 1");
+            let next: Option<i64> = db.fetch_scalar(next).await.expect("a time");
+            let Some(next) = next else {
+                return;
+            };
+            self.advance(Duration::from_millis(next.abs_diff(now)));
+        }
+    }
+
     /// Waits for the end of the only job of this kind, and moves the manual clock of the test to each of its attempts. Returns how many there were,
     /// and the waits between them.
     pub async fn attempts(&self, kind: &str) -> (u64, Vec<Duration>) {

@@ -75,7 +75,7 @@ on_each_database!(every_paid_step_is_admitted_once, |database| {
         config.rewriting.model = Some("scripted-chat".to_owned());
         config.rewriting.section_tokens = 100;
     };
-    let builder = builder(&database).real_time().config(models);
+    let builder = builder(&database).config(models);
     let app = start_working(builder).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
@@ -87,7 +87,7 @@ on_each_database!(every_paid_step_is_admitted_once, |database| {
         let form = form.part("file", file(&format!("{name}.md"), text));
         let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
         let id = made.expect(201)["id"].as_str().unwrap().to_owned();
-        settled(&app, key).await;
+        app.advance_through("bases.%").await;
         let path = format!("/api/document/{BASE}/{id}");
         app.get(key, &path).await.expect(200)
     };

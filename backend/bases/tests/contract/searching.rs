@@ -263,8 +263,10 @@ async fn found_count(app: &App, key: &str) -> usize {
 
 on_each_database!(another_model_takes_over, |database| {
     let upstream = Upstream::start().await;
+    // Each node goes on where the one before it ended.
+    let clock = support::clock::manual();
     let start = async |model: Option<&str>| {
-        let mut builder = builder(&database).real_time();
+        let mut builder = builder(&database).shared_clock(&clock);
         if let Some(model) = model {
             builder = builder.config(|config| upstream.embed(config, model));
         }
@@ -288,6 +290,7 @@ on_each_database!(another_model_takes_over, |database| {
     assert_eq!(meanwhile["config"]["embedding_profile_name"], "words");
     upstream.set_default(Api::Embeddings, Script::default());
     eventually("the documents are embedded", async || {
+        app.advance_through("bases.%").await;
         settled(&app, key).await["embedding_profile_name"] == "first"
     })
     .await;

@@ -17,7 +17,7 @@ struct Synced {
 }
 
 impl Synced {
-    /// The sync is on.
+    /// The sync is on, in real time: the service has that of its machine, by which what it made is found, and requests keep to a rate.
     async fn start(database: &TestDatabase) -> Self {
         Self::with(builder(database).real_time()).await
     }

@@ -11,6 +11,7 @@ mod deletion;
 mod details;
 mod earlier;
 mod elsewhere;
+mod fields;
 mod lists;
 mod live;
 mod memory;

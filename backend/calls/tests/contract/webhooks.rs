@@ -184,10 +184,11 @@ on_each_database!(
     after_five_retries_it_failed_and_a_resend_begins_anew,
     |database| {
         let receiver = Receiver::start().await;
-        let app = work(builder(&database, &receiver).real_time()).await;
+        let app = work(builder(&database, &receiver)).await;
         let (acme, _) = app.acme_and_other().await;
         receiver.script((0..7).map(|_| Reply::Status(503)));
         ended_call(&app, &acme, &format!("{}/hook", receiver.base), None).await;
+        app.advance_through("webhook.deliver").await;
         let details = delivery(&app, &acme, "failed").await;
         assert_eq!(details["attempt_count"], 6);
         assert_eq!(details["next_attempt_at"], Value::Null);
@@ -205,6 +206,7 @@ on_each_database!(
         let answer = app.post(&acme.key, &resend, Value::Null).await;
         assert_eq!(answer.expect(202)["state"], "pending");
         // One more 503, then 200: the new round has attempts of its own.
+        app.advance_through("webhook.deliver").await;
         let details = delivery(&app, &acme, "succeeded").await;
         assert_eq!(details["attempt_count"], 8);
         let numbers: Vec<_> = details["attempts"]
@@ -234,6 +236,7 @@ on_each_database!(
     only_a_200_in_time_from_the_very_address_is_success,
     |database| {
         let receiver = Receiver::start().await;
+        // In real time, in which an attempt lasts.
         let builder = builder(&database, &receiver).real_time().config(|config| {
             config.webhooks.retries = 0;
         });

@@ -1,10 +1,12 @@
-//! Responses that are kept, on both databases: who goes on from them and refers to their items, how long, and what they count.
+//! Responses that are kept, on both databases: who goes on from them and refers to their items, how long, and what they count. And what is wrong with
+//! requests.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on should say where"
 )]
 
+mod fields;
 mod storage;
 mod stored;
 

@@ -98,7 +98,8 @@ async fn a_folder_that_cannot_be_made_is_named() {
     fs::write(setting.folder.path(), b"a file").unwrap();
     let small = model(vec![file("voice.bin", b"x")]);
     let origin = setting.mirror();
-    let got = tokio::time::timeout(Duration::from_secs(60), setting.get(small, &origin));
+    let soon = support::patience(Duration::from_secs(60));
+    let got = tokio::time::timeout(soon, setting.get(small, &origin));
     let error = got.await.unwrap().unwrap_err().to_string();
     assert!(error.starts_with(setting.folder.path().to_str().unwrap()));
     assert_eq!(setting.server.asked(), []);

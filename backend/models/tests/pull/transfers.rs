@@ -6,6 +6,7 @@ use colloquy_models::{
     folder::{Presence, ReadError},
     pull::PullError,
 };
+use support::patience;
 use tokio::time::timeout;
 
 use crate::{
@@ -120,7 +121,7 @@ async fn a_file_that_has_changed_since_is_got_as_a_whole() {
     };
     setting.server.arrived.send_replace(0);
     let origin = setting.mirror();
-    let changed = timeout(Duration::from_secs(60), changed);
+    let changed = timeout(patience(Duration::from_secs(60)), changed);
     let (got, changed) = tokio::join!(setting.get(model, &origin), changed);
     got.unwrap();
     changed.unwrap();

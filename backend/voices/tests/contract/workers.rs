@@ -36,16 +36,18 @@ async fn embed(app: &TestRoutes<Place>, key: &str, fields: &[(&str, &str)]) -> V
     let asked = post(app, key, &format!("{}/embed", path("Anna")), fields).await;
     let asked = asked.expect(202);
     assert_eq!(asked["status"]["embedding"], "in_progress", "{asked}");
+    app.advance_through("voices.embed").await;
     processed(app, key, "Anna").await
 }
 
 on_each_database!(a_worker_makes_something_of_the_samples, |database| {
     let worker = VoiceWorkers::start().await;
-    let builder = builder(&database).real_time();
+    let builder = builder(&database);
     let app = start(builder.config(|config| worker.offer(config))).await;
     let acme = app.partner("acme").await;
     let (sound, _) = spoken(1);
     create(&app, &acme, "Anna", wav(&sound)).await;
+    app.advance_through("voices.%").await;
     let voice = processed(&app, &acme.key, "Anna").await;
     assert_eq!(
         voice["status"],
@@ -123,7 +125,7 @@ on_each_database!(a_worker_makes_something_of_the_samples, |database| {
 
 on_each_database!(a_worker_that_fails_is_asked_again, |database| {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&database).real_time()).await;
+    let (app, acme) = with_voice(&worker, builder(&database)).await;
     for (method, status) in [("GET", 503), ("PUT", 500), ("POST", 429), ("GET", 502)] {
         worker.fail(method, status);
     }
@@ -163,7 +165,7 @@ async fn a_worker_that_cannot_be_reached_is_given_up_within_a_minute() {
 
 on_each_database!(what_a_worker_refuses_has_failed, |database| {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&database).real_time()).await;
+    let (app, acme) = with_voice(&worker, builder(&database)).await;
     worker.fail("PUT", 400);
     let voice = embed(&app, &acme.key, &[]).await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
@@ -191,10 +193,8 @@ on_each_database!(what_a_worker_refuses_has_failed, |database| {
 async fn a_job_that_is_lost_is_given_again_and_one_that_never_ends_fails() {
     let worker = VoiceWorkers::start().await;
     let database = TestDatabase::sqlite();
-    let seconds = patience(Duration::from_secs(8)).as_secs() as u32;
-    let impatient = builder(&database)
-        .real_time()
-        .config(|config| config.voice_worker.seconds = seconds);
+    let seconds = 8;
+    let impatient = builder(&database).config(|config| config.voice_worker.seconds = seconds);
     let (app, acme) = with_voice(&worker, impatient).await;
     worker.set_state(Some(json!({"state": "running", "progress": 0.5})));
     let embed_path = format!("{}/embed", path("Anna"));
@@ -207,12 +207,13 @@ async fn a_job_that_is_lost_is_given_again_and_one_that_never_ends_fails() {
     let locked = app.delete(&acme.key, &path("Anna")).await.expect(409);
     assert_eq!(locked["detail"], "Voice is currently being processed");
     worker.lose();
-    eventually("it is begun again", async || worker.begun() == 2).await;
+    app.advance_through("voices.embed").await;
+    assert_eq!(worker.begun(), 2);
     let voice = processed(&app, &acme.key, "Anna").await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
     let told = voice["status"]["embedding_error"].as_str().unwrap();
     assert!(told.contains(&format!("longer than {seconds} s")), "{told}");
-    eventually("it forgets", async || worker.jobs().is_empty()).await;
+    assert!(worker.jobs().is_empty(), "it forgets");
 }
 
 // A worker that says that it is done is asked at once; whoever does not know the address says nothing.
@@ -271,7 +272,7 @@ on_each_database!(a_call_back_saves_the_waiting, |database| {
 // A worker that loses whatever it is given is not given it for ever.
 on_each_database!(a_worker_that_has_no_memory_is_given_up, |database| {
     let worker = VoiceWorkers::start().await;
-    let (app, acme) = with_voice(&worker, builder(&database).real_time()).await;
+    let (app, acme) = with_voice(&worker, builder(&database)).await;
     worker.set_state(Some(json!({"state": "waiting"})));
     let voice = embed(&app, &acme.key, &[]).await;
     assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
@@ -285,7 +286,7 @@ on_each_database!(
     a_job_that_is_lost_while_it_is_given_is_given_again,
     |database| {
         let worker = VoiceWorkers::start().await;
-        let (app, acme) = with_voice(&worker, builder(&database).real_time()).await;
+        let (app, acme) = with_voice(&worker, builder(&database)).await;
         worker.fail("POST", 404);
         let voice = embed(&app, &acme.key, &[]).await;
         assert_eq!(voice["status"]["embedding"], "completed", "{voice}");
