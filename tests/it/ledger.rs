@@ -24,7 +24,7 @@ async fn ask(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, 
         request_id: "request".to_owned(),
     };
     let bound = Amounts::default().with(Measure::Tokens, tokens);
-    app.ledger.reserve(quota, bound, about).await
+    Ok(app.ledger.reserve(quota, bound, about).await?)
 }
 
 async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
